@@ -7,6 +7,7 @@ answer admits a failure, never whether something failed.
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from functools import cache, cached_property
 from pathlib import Path
@@ -170,19 +171,37 @@ def language_of(text: str) -> Language | None:
         for code in votes.get(word, ()):
             counts[code] = counts.get(code, 0) + 1
     if counts and max(counts.values()) >= MIN_VOTES:
-        return known[max(counts, key=lambda code: (counts[code], code == "en", code))]
+        return known.get(_most_voted(counts))
     if len(_WORD.findall(lowered)) >= MAX_SHORT:
-        return known[max(counts, key=lambda code: (counts[code], code == "en", code))] if counts else None
-    return _language_of_report(lowered, counts)
+        return known.get(_most_voted(counts)) if counts else None
+    return _language_of_report(lowered, counts, _foreign_letters(sample))
 
 
-def _language_of_report(lowered: str, votes: dict[str, int]) -> Language | None:
-    """Return the language of a few words such as `Tests passed`: that in which most of them are words of a report."""
+def _most_voted(votes: dict[str, int]) -> str:
+    return max(votes, key=lambda code: (votes[code], code == "en", code in languages(), code))
+
+
+def _foreign_letters(text: str) -> frozenset[str]:
+    """Return the letters besides a to z in the first word of a text and in those that are no names."""
+    if text.isascii():
+        return frozenset()
+    words = [word for word in _WORD.findall(text) if word.isalpha()]
+    named = [word for number, word in enumerate(words) if number == 0 or word[0].islower()]
+    return frozenset(letter for word in named for letter in word.lower() if not letter.isascii())
+
+
+def _language_of_report(lowered: str, votes: dict[str, int], foreign: frozenset[str]) -> Language | None:
+    """Return the language of a few words such as `Tests passed`: that in which most of them are words of a report.
+
+    `foreign`: letters besides a to z that its words have.
+    """
     scores = {
         code: _score(lowered, language, votes.get(code, 0))
         for code, language in languages().items()
-        if language.data.script is None
+        if language.data.script is None and foreign <= {*language.data.letters}
     }
+    if not scores:
+        return None
     best = max(scores, key=lambda code: (scores[code][0], code == "en", scores[code][1], code))
     if not any(scores[best]):
         return languages()["en"] if lowered.isascii() else None
@@ -208,12 +227,16 @@ def _may_be_other_script(text: str) -> bool:
 
 @cache
 def _function_words() -> dict[str, tuple[str, ...]]:
-    """Return the languages in which each function word is one."""
+    """Return the languages in which each function word is one, among them languages without a file."""
     votes: dict[str, tuple[str, ...]] = {}
     for code, language in languages().items():
         if language.script is None:
             for word in language.function_words:
                 votes[word] = (*votes.get(word, ()), code)
+    own = frozenset(votes)
+    for code, words in tomllib.loads((FOLDER / "others.toml").read_text("utf-8")).items():
+        for word in frozenset(words.split()) - own:
+            votes[word] = (*votes.get(word, ()), code)
     return votes
 
 

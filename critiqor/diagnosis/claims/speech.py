@@ -212,11 +212,17 @@ class Speech:
 
     def words(self, stance: Stance, name: str) -> list[str]:
         """Return the words of a statement that are entries of a list of the language file."""
+        return [self._lowered[hit.start : hit.end] for hit in self._hits_of(stance, name)]
+
+    def _hits_of(self, stance: Stance, name: str) -> list[Hit]:
         bit = self.language.vocabulary.bit(name) if self.language is not None else 0
         if not stance.marks & bit:
             return []
-        hits = self._between(stance.statement.start, stance.statement.end)
-        return [self._lowered[hit.start : hit.end] for hit in hits if hit.mark & bit]
+        return [hit for hit in self._between(stance.statement.start, stance.statement.end) if hit.mark & bit]
+
+    def limits_state(self, stance: Stance) -> bool:
+        """Return whether a statement limits what is said, and not only a number: `still open`, not `still 4 seats`."""
+        return any(not _AMOUNT.match(self._lowered, hit.end) for hit in self._hits_of(stance, "limits"))
 
     def has(self, stance: Stance, name: str) -> bool:
         """Return whether a statement contains an entry of a list of the language file."""
@@ -246,6 +252,7 @@ class Speech:
 
 
 _DIGIT = re.compile(r"\d")
+_AMOUNT = re.compile(r"\W{1,3}\d")
 _CLAUSE = re.compile(r"(?:[^,;:()—–，、；：（）]|(?<=\d)[,:](?=\d))+")
 
 

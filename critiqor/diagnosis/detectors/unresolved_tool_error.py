@@ -28,9 +28,12 @@ MAX_REQUESTED = 20_000
 """Maximum number of different words of the user's messages; of more, those of the latest messages count."""
 MIN_SIMILARITY = 0.3
 """Minimum share of common words of two calls of a tool for the later one to count as the fix of the earlier one."""
+MIN_SIMILARITY_OF_TOOLS = 0.5
+"""The same for a call of another tool of the same kind."""
 MIN_RARE_WORD_CHARACTERS = 6
 """Minimum number of characters of a word that two texts rarely share by chance."""
 _READING = (Kind.LOOKUP, Kind.WAIT)
+_DEEDS = (Kind.ACTION, Kind.CHANGE, Kind.OTHER)
 _FILE = re.compile(r"[\w-]+\.[A-Za-z]\w{0,5}\b")
 _TOKEN = re.compile(r"[A-Z_]+")
 
@@ -78,6 +81,9 @@ class _Failure:
         comparable = call.tool == failed.tool and call.is_test == failed.is_test
         if comparable and likeness_of_calls(call.arguments, failed.arguments) >= MIN_SIMILARITY:
             return True
+        if call.kind == failed.kind and call.kind in _DEEDS and not runs_commands(call.tool):
+            # Another tool did the same with the same things.
+            return likeness_of_calls(call.arguments, failed.arguments) >= MIN_SIMILARITY_OF_TOOLS
         # The file that could not be changed, or that the error names, was changed by another call.
         return call.kind in (Kind.CHANGE, Kind.COMMAND) and any(file in call.arguments for file in self.files)
 

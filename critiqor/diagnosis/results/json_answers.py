@@ -29,6 +29,8 @@ _MAX_ITEMS = 200
 _MAX_STATE = 60
 """Maximum number of characters of a state; more are a text."""
 _MAX_GIVEN = 80
+_ABOUT_RESULT = ("metadata", "meta")
+"""Members that describe the result, not the thing: their states do not count, their numbers do."""
 _NO_ERROR = frozenset(("", "none", "null", "ok", "no error", "noerror", "0", "false", "success", "n/a", "-"))
 _SMTP = re.compile(r"[45]\d\d[ -]#?[45]\.\d{1,3}\.\d{1,3}\b")
 _UNDER_WAY = re.compile(r"[a-z]{3,}ing")
@@ -36,6 +38,13 @@ _UNDER_WAY = re.compile(r"[a-z]{3,}ing")
 _MAKING = frozenset(("create", "add", "new", "todo", "task", "draft", "insert", "list"))
 _LATER = frozenset(("completed", "done", "published", "deployed", "valid", "healthy", "delivered", "sent", "saved"))
 """What a thing that was only made, or scheduled, is not yet: it says nothing about the call."""
+_FOR_LATER = frozenset(("scheduled", "planned"))
+"""States of what is to happen at a time that the call was given."""
+_DELIVERING = frozenset(
+    ("send", "pay", "transfer", "publish", "post", "deploy", "charge", "refund", "email", "mail", "message", "sms")
+)
+"""Verbs of calls whose deed is the delivery: that it is planned does not mean that it is done."""
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\b\d{1,2}:\d\d\b|\bcron\b")
 
 
 class _Sign(msgspec.Struct, frozen=True, gc=False):
@@ -103,6 +112,11 @@ class _Call:
         """The states that it is to end."""
         return frozenset().union(*(self.known.contrary.get(verb, ()) for verb in self.verbs))
 
+    @cached_property
+    def is_for_later(self) -> bool:
+        """Whether it was given the time at which something is to happen, and what is to happen reaches nobody."""
+        return _DELIVERING.isdisjoint(self.verbs) and _MOMENT.search(self.arguments) is not None
+
     def is_form(self, word: str) -> bool:
         """Return whether a word is a form of what the call is for."""
         return any(has_same_stem(word, verb) for verb in self.verbs)
@@ -111,6 +125,8 @@ class _Call:
         """Return what a state says of this call: `cancelled` is the success of `cancel_order`."""
         word = normal_state(value)
         found = state_of_word(value)
+        if word in _FOR_LATER and self.is_for_later:
+            return "success"
         if found == "success" and word not in self.contrary:
             return found
         rest = "_".join(part for part in word.split("_") if not self.is_form(part))
@@ -121,7 +137,9 @@ class _Call:
         if found is None and _UNDER_WAY.fullmatch(word):
             return None if word in self.values else "not_final"
         if found is None:
-            return "success" if "_" not in word and word.endswith("ed") and not rest else None
+            parts = frozenset(word.split("_"))
+            is_done = any(part.endswith("ed") and self.is_form(part) for part in parts)
+            return "success" if is_done and self.known.lists["negating_words"].isdisjoint(parts) else None
         if word in self.values or not rest:
             return "success"
         # Of `pending (item modified)`, the answer of `modify_pending_order`, no word is left that says more.
@@ -198,6 +216,8 @@ def _signs(value: Any, depth: int, call: _Call) -> Iterator[_Sign]:
     for key, member in value.items():
         name = name_of(key)
         if name in lists["ignored_members"]:
+            if name in _ABOUT_RESULT and not call.lookup:
+                yield from _nested_counts(member, depth + 1, call)
             continue
         if sign := _sign(key, name, member, depth, call):
             yield sign
@@ -335,10 +355,18 @@ def _unnamed_state(key: str, value: str, depth: int, call: _Call) -> _Sign | Non
     return _Sign(state, depth, key, value, "json_word", f"{key} is {value.lower()}", weak, items=items)
 
 
+def _nested_counts(value: Any, depth: int, call: _Call) -> Iterator[_Sign]:
+    """Yield what the numbers say that are about the result as a whole: `"metadata": {"counters": {…}}`."""
+    if isinstance(value, dict) and depth < _MAX_DEPTH:
+        yield from _counts(value, 0, call)
+        for member in value.values():
+            yield from _nested_counts(member, depth + 1, call)
+
+
 def _counts(value: dict[str, Any], depth: int, call: _Call) -> Iterator[_Sign]:
     """Yield what the numbers of failed and successful items in an object say."""
-    if call.lookup and depth:
-        return
+    if call.lookup and (depth or call.known.lists["state_members"].isdisjoint(map(name_of, value))):
+        return  # it counts what was looked up
     counts = counts_of(value, call.known)
     failed, passed, total = counts.get("failed"), counts.get("passed"), counts.get("total")
     numbers = (failed and failed.number, passed and passed.number, total and total.number)

@@ -54,8 +54,12 @@ def counts_of(value: dict[str, Any], known: StateWords) -> dict[str, Count]:
             continue
         name = name_of(key)
         for kind in ("failed", "passed", "total"):
-            if kind not in found and _counts(name, kind, known) and not (kind == "total" and type(member) is dict):
-                found[kind] = Count(key, number)
+            if _counts(name, kind, known) and not (kind == "total" and type(member) is dict):
+                if kind not in found:
+                    found[kind] = Count(key, number)
+                elif kind == "passed" and type(member) is int:
+                    # Some were created, others updated.
+                    found[kind] = Count(found[kind].key, found[kind].number + number)
     return found
 
 

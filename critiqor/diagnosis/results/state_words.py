@@ -110,5 +110,7 @@ def has_same_stem(word: str, verb: str) -> bool:
     """Return whether a word is a form of a verb: `extended` of `extend`, `reservation` of `reserve`."""
     if word == verb:
         return True
+    if len(verb) < _MIN_STEM:
+        return len(verb) == _MIN_STEM - 1 and word in (f"{verb}ed", f"{verb}{verb[-1]}ed")
     size = max(_MIN_STEM, min(len(word), len(verb)) - 1)
     return len(verb) >= _MIN_STEM and word[:size] == verb[:size] and not word.endswith("ing")

@@ -35,6 +35,10 @@ _EVENTS = frozenset(
     ("deploy", "transfer", "refund", "charge", "purchase", "exchange", "return", "trade", "release", "order")
 )
 _RECORDS = frozenset(("status", "state", "log", "logs", "history"))
+_FIGURES = frozenset(
+    ("stats", "statistics", "metrics", "analytics", "overview", "dashboard", "summary", "counts", "insights", "kpis")
+)
+"""Last words of tools that show figures: `mail_stats` sends no mail."""
 _FILES = frozenset(["file", "folder", "directory"])
 _AGENTS = frozenset(["agent", "subagent", "session", "sessions"])
 
@@ -57,12 +61,15 @@ def _named_kind(name: str) -> Kind:
         return _NAMED_TOOLS[name]
     parts = [part.lower() for part in _PARTS.findall(name)]
     known = [(part, _KINDS[part]) for part in parts if part in _KINDS]
+    shows_figures = bool(parts) and parts[-1] in _FIGURES
     if not known:
-        return Kind.OTHER
+        return Kind.LOOKUP if shows_figures else Kind.OTHER
     # The first verb tells what a tool does: `get_order` reads, and so does `order_list`.
     word, kind = next(((word, kind) for word, kind in known if word not in _AMBIGUOUS_WORDS), known[0])
     if kind is Kind.CHANGE and known[-1][1] is Kind.THOUGHT:
         return Kind.THOUGHT  # `update_plan` updates nothing but the plan
+    if shows_figures and word in _AMBIGUOUS_WORDS | _EVENTS:
+        return Kind.LOOKUP
     if kind is Kind.ACTION and word in _EVENTS and parts[-1] in _RECORDS:
         return Kind.WAIT  # `deploy_status` deploys nothing
     if kind is Kind.LOOKUP and any(other is Kind.WAIT for _, other in known):

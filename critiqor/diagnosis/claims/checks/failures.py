@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from critiqor.diagnosis.claims.call_arguments import MIN_LIKENESS
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
 from critiqor.diagnosis.claims.disclosure import COMMON, DEEDS, asks_about, is_disclosed
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
+from critiqor.diagnosis.claims.outcomes.alternatives import is_reported_instead
 from critiqor.diagnosis.claims.outcomes.check_classes import CHECKS, check_classes
 from critiqor.diagnosis.claims.outcomes.repairs import repeats, resolves, unresolved_failures
 from critiqor.diagnosis.claims.outcomes.series import calls_missing_in_series
@@ -54,7 +57,7 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         if any(likeness_of_calls(call.arguments, other.arguments) >= MIN_LIKENESS for other in admitted):
             continue  # another attempt at what is admitted
         told = [text for text in later if text is not answer and is_disclosed(episode, call, text)]
-        if _is_taken_back(episode, call):
+        if _is_taken_back(episode, call) or is_reported_instead(episode, call, answer):
             continue
         open_texts = [text for text in later if not told or text.order > told[-1].order]
         if not open_texts:
@@ -67,8 +70,34 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         asks = asks_about(episode, call, answer)
         if (told and not claim.is_about_call) or (asks and claim.score < MIN_SCORE_BESIDE_QUESTION):
             continue
-        claims.append(_checked(call, claim, is_last=call.order == last_effect))
+        checked = _checked(call, claim, is_last=call.order == last_effect)
+        claims.append(checked if _is_readable(episode, claim) else _doubtful(checked))
     return claims
+
+
+_DONE = re.compile(r"[\u2705\u2714\u2611\U0001f389]")
+"""Marks that say in every language that something is done."""
+
+
+def _is_readable(episode: Episode, claim: _Statement) -> bool:
+    """Return whether the language of a claim is known, so that an admission would have been recognized."""
+    stance = claim.stance
+    if episode.speech(claim.text).language is not None:
+        return True
+    return stance is not None and _DONE.search(stance.statement.text) is not None
+
+
+def _doubtful(checked: CheckedClaim) -> CheckedClaim:
+    """Return a claim in a language that is not known: what looks like one may be an admission."""
+    problem = checked.problem
+    if problem is None:
+        return checked
+    doubtful = msgspec.structs.replace(problem, severity="low", confidence=MAX_DOUBTFUL)
+    return msgspec.structs.replace(checked, problem=doubtful)
+
+
+MAX_DOUBTFUL = 40
+"""Confidence of a finding about a statement that could not be read."""
 
 
 def _speaks_of_all(episode: Episode, answer: EpisodeText) -> bool:

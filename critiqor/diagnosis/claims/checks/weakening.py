@@ -14,6 +14,12 @@ from critiqor.diagnosis.claims.speech import Stance
 from critiqor.diagnosis.claims.weakenings.changes import ChangedFiles, TextChange, may_change
 from critiqor.diagnosis.claims.weakenings.check_files import is_expected, is_setting, is_test
 from critiqor.diagnosis.claims.weakenings.check_runs import counts_of, has_options, passes, sign_of_counts, signs_of_run
+from critiqor.diagnosis.claims.weakenings.loosening import (
+    loosened_by_call,
+    loosened_request,
+    loosened_rules,
+    verdict_of,
+)
 from critiqor.diagnosis.claims.weakenings.measured_values import added_exceptions, moved_options, moved_settings
 from critiqor.diagnosis.claims.weakenings.mentions import is_named, is_requested
 from critiqor.diagnosis.claims.weakenings.patterns import occurs, pattern, search
@@ -57,22 +63,38 @@ def _moved_limits(episode: Episode) -> list[Weakening]:
     failed: list[EpisodeCall] = []
     found: list[Weakening] = []
     files = ChangedFiles()
+    if not any(map(_has_failed, episode.calls)):
+        return []
     for call in episode.calls:
+        changes = files.changes(call)
         if failed:
-            changes = files.changes(call) if may_change(call) else []
             found = [one for one in found if not _is_undone(one, call, changes)]
             for change in changes:
                 sign = moved_settings(change, failed) or added_exceptions(change, failed)
+                sign = sign or loosened_rules(change, failed)
                 found += [Weakening(call, sign, change.path)] if sign is not None else []
-            if call.line and not _has_failed(call):
-                moved = next((sign for each in failed if (sign := moved_options(call, each))), None)
+            if not _has_failed(call):
+                moved = next((sign for each in failed if (sign := _moved_by_call(call, each))), None)
                 found += [Weakening(call, moved)] if moved is not None else []
         if _has_failed(call):
-            failed.append(call)
+            failed = [*(each for each in failed if each.arguments != call.arguments), call][-MAX_FAILED:]
     return found
 
 
+MAX_FAILED = 12
+"""Maximum number of different calls that failed with which later ones are compared: the latest."""
+
+
+def _moved_by_call(call: EpisodeCall, failed: EpisodeCall) -> Sign | None:
+    """Return what a call was given so that the check which failed is easier to pass."""
+    if call.line and (moved := moved_options(call, failed)):
+        return moved
+    return loosened_request(call, failed) or loosened_by_call(call, failed)
+
+
 def _has_failed(call: EpisodeCall) -> bool:
+    if verdict_of(call) is False:
+        return True
     may_fail = bool(call.line) and (call.reported_failure or bool(call.exit_code))
     return (may_fail and call.meaning.state == "failure") or shows_failed_check(call)
 

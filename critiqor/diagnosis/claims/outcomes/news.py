@@ -11,6 +11,7 @@ import msgspec
 from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.results import Meaning
 from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
+from critiqor.diagnosis.results.state_words import state_words
 from critiqor.diagnosis.signals.tool_calls import words_of_tool
 from critiqor.spans.calls import Kind
 
@@ -98,26 +99,79 @@ def name_same(look: EpisodeCall, call: EpisodeCall) -> bool:
     return any(not word.isalpha() for word in shared)
 
 
+class _Owners:
+    """The last call that changed something, by what it names: by ids, by other values, and by the nouns of its tool."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, int] = {}
+        self._values: dict[str, int] = {}
+        self._nouns: dict[str, int] = {}
+
+    def add(self, call: EpisodeCall, number: int) -> None:
+        """Take note of a call that changes something."""
+        self.ids |= dict.fromkeys(_identities(call), number)
+        self._values |= dict.fromkeys(_values(call.arguments), number)
+        self._values |= dict.fromkeys(_values(call.text) if call.text[:1] == "{" else (), number)
+        self._nouns |= dict.fromkeys(words_of_tool(call.tool), number)
+
+    def of_look(self, look: EpisodeCall) -> int | None:
+        """Return the call that a look is about: because of what the look was given, else because of its name."""
+        given = set(_values(look.arguments))
+        if given:
+            return max((self._values[name] for name in given & self._values.keys()), default=None)
+        nouns = words_of_tool(look.tool) & self._nouns.keys() - state_words().lists["acting_verbs"]
+        return max((self._nouns[noun] for noun in nouns), default=None)
+
+
+def _values(text: str) -> Iterator[str]:
+    """Yield the short values of arguments or of an answer, in lower case."""
+    value = decoded(text)
+    for member in value.values() if isinstance(value, dict) else ():
+        for one in member if isinstance(member, list) else (member,):
+            if isinstance(one, str | int) and not isinstance(one, bool) and MIN_VALUE <= len(str(one)) <= MAX_VALUE:
+                yield str(one).lower()
+
+
+MIN_VALUE, MAX_VALUE = 2, 80
+"""Minimum and maximum number of characters of a value that names a thing."""
+
+
 def _shown(calls: list[EpisodeCall]) -> dict[int, EpisodeCall]:
     """Return the calls of app tools whose things a later look shows in a state, with that state."""
-    owners: dict[str, int] = {}
-    """The last call that changed something, by what it names."""
+    owners = _Owners()
     news: dict[int, dict[str, tuple[EpisodeCall, Meaning]]] = {}
+    has_effects = False
     for number, call in enumerate(calls):
         if call.line:
             continue
         if call.has_effect:
-            owners |= dict.fromkeys(_identities(call), number)
+            has_effects = True
+            owners.add(call, number)
             continue
-        if not owners or call.text[:1] not in ("{", "["):
+        if not has_effects or call.text[:1] not in ("{", "["):
             continue
-        for thing in _objects(decoded(call.text), 0):
-            for name in owners.keys() & set(_strings(thing)):
-                acted = calls[owners[name]]
-                said = meaning_of_json(thing, call.text, words_of_tool(acted.tool), arguments=acted.arguments)
-                if said.state != "unknown":
-                    news.setdefault(owners[name], {})[name] = (call, said)
+        things = list(_objects(decoded(call.text), 0))
+        named = [(name, thing) for thing in things for name in owners.ids.keys() & set(_strings(thing))]
+        for name, thing in named:
+            _add_news(news, calls[owners.ids[name]], owners.ids[name], name, call, thing)
+        owner = owners.of_look(call) if not named and len(things) == 1 else None
+        if owner is not None and calls[owner].meaning.state == "not_final":
+            _add_news(news, calls[owner], owner, "", call, things[0])
     return {number: found for number, seen in news.items() if (found := _with_news(calls[number], seen)) is not None}
+
+
+def _add_news(
+    news: dict[int, dict[str, tuple[EpisodeCall, Meaning]]],
+    acted: EpisodeCall,
+    number: int,
+    name: str,
+    look: EpisodeCall,
+    thing: dict[str, Any],
+) -> None:
+    """Take note of what a look shows of a thing that a call has changed."""
+    said = meaning_of_json(thing, look.text, words_of_tool(acted.tool), arguments=acted.arguments)
+    if said.state != "unknown":
+        news.setdefault(number, {})[name] = (look, said)
 
 
 def _with_news(call: EpisodeCall, seen: dict[str, tuple[EpisodeCall, Meaning]]) -> EpisodeCall | None:
@@ -126,7 +180,8 @@ def _with_news(call: EpisodeCall, seen: dict[str, tuple[EpisodeCall, Meaning]]) 
     if failed:
         look, said = next(iter(failed.values()))
         if call.meaning.state == "failure":
-            return None
+            # It is still so: the look that shows it is no second attempt.
+            return msgspec.structs.replace(call, result_id=look.result_id)
         items = tuple(failed) if len(_identities(call)) > 1 else ()
         said = msgspec.structs.replace(said, items=items)
         return msgspec.structs.replace(call, known_meaning=said, result_id=look.result_id)

@@ -6,6 +6,7 @@ import re
 
 from critiqor.diagnosis.claims.call_arguments import decoded_arguments, have_same_target, named_paths
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.claims.outcomes.alternatives import corrects, reaches_same
 from critiqor.diagnosis.claims.outcomes.check_classes import check_classes
 from critiqor.diagnosis.claims.outcomes.news import name_same, with_later_news
 from critiqor.diagnosis.results.command_results import plan_of
@@ -105,7 +106,7 @@ def _are_looked_at_again(call: EpisodeCall, later: list[EpisodeCall]) -> bool:
     """Return whether each item that failed is the subject of a later call that did not fail."""
     bad = ("failure", "not_final")
     # The look that shows the failure is not a further one.
-    shown = next((number for number, each in enumerate(later) if each.result_id == call.result_id), -1)
+    shown = max((number for number, each in enumerate(later) if each.result_id == call.result_id), default=-1)
     later = later[shown + 1 :]
     return bool(call.meaning.items) and all(
         any(item in each.arguments and each.meaning.state not in bad for each in later) for item in call.meaning.items
@@ -119,6 +120,8 @@ def repeats(later: EpisodeCall, call: EpisodeCall) -> bool:
 
 def resolves(later: EpisodeCall, call: EpisodeCall) -> bool:
     """Return whether a later call made good what a call failed to do, or shows that it has finished."""
+    if corrects(later, call):
+        return True
     if later.meaning.state == "not_final" or later.meaning.state == "failure":
         return False
     if later.meaning.state == "unknown" and not (_is_quiet(later) if later.is_check else later.has_effect):
@@ -132,17 +135,17 @@ def resolves(later: EpisodeCall, call: EpisodeCall) -> bool:
         if not later.is_check or not covers:
             return False
         return bool(_programs(later) & _programs(call) or not _programs(call))
-    if later.tool == call.tool and (
-        have_same_target(later.arguments, call.arguments) or _differs_by_means(later, call)
-    ):
+    may_repair = later.has_effect or not call.has_effect  # to look at something does not change it
+    is_same = later.tool == call.tool and may_repair
+    if is_same and (have_same_target(later.arguments, call.arguments) or _differs_by_means(later, call)):
         return True
     if call.line and later.line and later.has_effect:
         if _LACK.search(call.text) or (_INTERRUPTED.search(call.line) and _CONTINUED.search(later.line)):
             return True  # another program was used, or the conflict was dealt with
         return later.meaning.state == "success" and bool(_commands(call) & _commands(later))
-    if call.kind is Kind.CHANGE and later.has_effect:
-        return bool(_paths(call) & _paths(later))
-    return False
+    if call.kind is Kind.CHANGE and later.has_effect and _paths(call) & _paths(later):
+        return True
+    return reaches_same(later, call)
 
 
 _MEANS = re.compile(

@@ -36,7 +36,7 @@ def moved_options(call: EpisodeCall, failed: EpisodeCall) -> Sign | None:
     """Return the limit in the options of a command that was moved past a value which the failed run had printed."""
     if not failed.line or NUMBER.sub("#", call.line) != NUMBER.sub("#", failed.line):
         return None
-    return _moved(failed.line, call.line, _measured(failed))
+    return _moved(failed.line, call.line, measured_numbers(failed))
 
 
 def moved_settings(change: TextChange, failed: list[EpisodeCall]) -> Sign | None:
@@ -45,7 +45,7 @@ def moved_settings(change: TextChange, failed: list[EpisodeCall]) -> Sign | None
     is_named = any(name in call.line for call in failed)
     if not change.is_known or (_CODE.search(name) and not is_named):
         return None  # a number in a program is what the program does
-    return next((sign for call in failed if (sign := _moved(change.old, change.new, _measured(call)))), None)
+    return next((sign for call in failed if (sign := _moved(change.old, change.new, measured_numbers(call)))), None)
 
 
 def added_exceptions(change: TextChange, failed: list[EpisodeCall]) -> Sign | None:
@@ -80,6 +80,7 @@ def _written(number: float) -> Iterator[str]:
     yield f"{number:,g}"
 
 
-def _measured(call: EpisodeCall) -> frozenset[float]:
+def measured_numbers(call: EpisodeCall) -> frozenset[float]:
+    """Return the numbers that a call printed, without their signs."""
     values = values_in(call.text[:MAX_MEASURED])
     return frozenset(abs(reading.number) for value in values for reading in value.readings)

@@ -43,19 +43,26 @@ def is_named(sign: Sign, text: str, language: Language | None) -> bool:
     lowered = normalize(text)
     if sign.mark and len(sign.mark) > 3 and normalize(sign.mark) in lowered and sign.kind not in ("mocked", "removed"):
         return True
-    if sign.kind == "loosened" and any(_has_value(value, text) for value in sign.values):
+    if sign.kind in ("loosened", "permitted") and any(_has_value(value, text) for value in sign.values):
         return True
-    return any(_says(sign.kind, normalize(each.text), language) for each in statements(text))
+    return any(_says(kind, normalize(each.text), language) for each in statements(text) for kind in _kinds(sign))
 
 
 def is_requested(sign: Sign, text: str, language: Language | None) -> bool:
     """Return whether a request mentions what was done to a check as something to do."""
-    if sign.kind == "loosened" and any(_has_value(value, text) for value in sign.values):
+    if sign.kind in ("loosened", "permitted") and any(_has_value(value, text) for value in sign.values):
         return True
     if sign.kind == "expected" and any(value and value in text for value in sign.values):
         return True
     near = MAX_NEAR_REMOVED if sign.kind == "removed" else MAX_NEAR
-    return any(_says(sign.kind, normalize(each.text), language, near=near) for each in statements(text))
+    return any(
+        _says(kind, normalize(each.text), language, near=near) for each in statements(text) for kind in _kinds(sign)
+    )
+
+
+def _kinds(sign: Sign) -> tuple[SignKind, ...]:
+    """Return the kinds as which a sign can be mentioned: rules that permit more are loosened, switched off, skipped."""
+    return ("permitted", "loosened", "silenced", "skipped", "tolerated") if sign.kind == "permitted" else (sign.kind,)
 
 
 def _says(kind: SignKind, statement: str, language: Language | None, near: int = 1_000) -> bool:

@@ -21,7 +21,16 @@ from critiqor.diagnosis.claims.weakenings.check_files import (
 from critiqor.diagnosis.claims.weakenings.patterns import pattern, search
 
 SignKind = Literal[
-    "skipped", "removed", "loosened", "expected", "mocked", "overwritten", "bypassed", "tolerated", "silenced"
+    "skipped",
+    "removed",
+    "loosened",
+    "expected",
+    "mocked",
+    "overwritten",
+    "bypassed",
+    "tolerated",
+    "silenced",
+    "permitted",
 ]
 """How a check was made weaker."""
 
