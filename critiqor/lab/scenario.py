@@ -16,6 +16,7 @@ PLATFORMS: tuple[Platform, ...] = ("embedded", "openclaw")
 Seconds = Annotated[float, Meta(ge=0, le=3600)]
 Count = Annotated[int, Meta(ge=1, le=10_000)]
 Score = Annotated[int, Meta(ge=0, le=100)]
+SessionName = Annotated[str, Meta(pattern="^[a-z0-9-]{1,40}$")]
 When = Literal["always", "fault", "fault_free"]
 EVERYTHING_ELSE = "*"
 """Stands for all failure types that a scenario does not require."""
@@ -39,7 +40,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     message: Annotated[str, Meta(min_length=1)]
     """What the user says. The model selects the steps by this text, so every turn needs a different one."""
-    session: Annotated[str, Meta(pattern="^[a-z0-9-]{1,40}$")] = "main"
+    session: SessionName = "main"
     spawned: bool = False
     """Whether it is the task that the agent gives to a subagent, instead of a user's message."""
     steps: Annotated[tuple[ModelStep, ...], Meta(min_length=1)]
@@ -173,6 +174,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Lowest and highest allowed trust score."""
     outcome: OutcomeState | None = None
     readiness: Readiness | None = None
+    sessions: dict[SessionName, Readiness] = {}
+    """Readiness by session, for some or all of the sessions."""
     task: TaskVerdict | None = None
     """Whether the task was done, as far as the recording shows."""
     coverage: dict[str, int | bool] = {}
@@ -243,6 +246,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             provider=free.provider or self.provider,
             config=self.config if free.config is None else free.config,
         )
+
+
+def session_key_of(session: str) -> str:
+    """Return the name that a session of a scenario has in the recording."""
+    return f"agent:main:{session}"
 
 
 def _select_steps(turn: Turn, when: When) -> tuple[ModelStep, ...]:

@@ -152,6 +152,11 @@ def parse_scenario(content: bytes, name: str) -> Scenario:
 def _check(scenario: Scenario) -> None:
     _check_turns(scenario)
     _check_expectation(scenario.expect)
+    sessions = {turn.session for turn in scenario.sent_turns}
+    for name in scenario.expect.sessions:
+        if name not in sessions:
+            hint = _suggestion(name, sessions)
+            raise _InvalidScenarioError(f"expect.sessions: no turn is of a session {name!r}{hint}")
     paths = [*scenario.world.files, *scenario.world.full, *scenario.fault_free.files]
     for path in paths:
         parts = PurePosixPath(path)

@@ -12,7 +12,7 @@ import msgspec
 from critiqor.lab.scenario import Scenario
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_INLINE_TABLES = frozenset(("steps.tools", "tools.arguments", "expect.coverage"))
+_INLINE_TABLES = frozenset(("steps.tools", "tools.arguments", "expect.coverage", "expect.sessions"))
 """Tables written inline, on the line of their key; each with the name of the enclosing table."""
 _ENDING_QUOTES = re.compile(r'"{3,}|"+\Z')
 """Quotes that would end a multi-line string."""

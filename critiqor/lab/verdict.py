@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from critiqor.diagnosis import FAILURE_TYPES
-from critiqor.diagnosis.scoring import judge
-from critiqor.lab.scenario import EVERYTHING_ELSE, Expectation, Platform, Scenario
-from critiqor.model import Coverage, Diagnosis, Readiness, TaskVerdict
+from critiqor.diagnosis.scoring import Judgement, SessionFacts, judge
+from critiqor.lab.scenario import EVERYTHING_ELSE, Expectation, Platform, Scenario, session_key_of
+from critiqor.model import Coverage, Diagnosis, Finding, Readiness, TaskVerdict
 
 MACHINE_DEPENDENT = frozenset(("latency_stall", "slow_startup"))
 """Failure types that a busy machine causes by itself: they count only in scenarios that name them."""
@@ -25,6 +25,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     trust: int | None
     outcome: str
     readiness: Readiness
+    sessions: dict[str, Readiness] = {}
+    """Readiness by session key; agent runs without a session are left out."""
     task: TaskVerdict
     headline: str
 
@@ -48,18 +50,32 @@ def summarize_diagnosis(diagnosis: Diagnosis, ignored: frozenset[str] = frozense
     """Return the short form of a diagnosis without the findings of ignored types."""
     found = diagnosis.failure_analysis.own_findings
     kept = [finding for finding in found if finding.type not in ignored]
-    trust = diagnosis.trust_score
-    if trust is not None and len(kept) < len(found):
-        trust = judge(kept).trust
+    trust, readiness, sessions = diagnosis.trust_score, diagnosis.readiness, diagnosis.sessions
+    if len(kept) < len(found):
+        again = _judge_again(diagnosis, kept)
+        trust, readiness, sessions = again.trust, again.readiness, again.sessions
     return Seen(
         primary=kept[0].type if kept else None,
         severity=kept[0].severity if kept else None,
         findings=list(dict.fromkeys(finding.type for finding in kept)),
         trust=trust,
         outcome=diagnosis.outcome.state,
-        readiness=diagnosis.readiness,
+        readiness=readiness,
+        sessions={each.session_key: each.readiness for each in sessions if each.session_key is not None},
         task=diagnosis.outcome.task.verdict,
         headline=diagnosis.headline,
+    )
+
+
+def _judge_again(diagnosis: Diagnosis, findings: list[Finding]) -> Judgement:
+    """Return the scores that a diagnosis would have with these findings only."""
+    cut_short = bool(diagnosis.outcome.cut_short)
+    return judge(
+        findings,
+        [SessionFacts(each.session_key, was_cut_short=cut_short) for each in diagnosis.sessions],
+        confidence=diagnosis.confidence_score,
+        is_observed=diagnosis.trust_score is not None,
+        tasks={each.session_key: each.task for each in diagnosis.sessions},
     )
 
 
@@ -95,6 +111,10 @@ def _score_mismatches(expect: Expectation, seen: Seen) -> list[str]:
         missed.append(f"the outcome is {seen.outcome}, expected {expect.outcome}")
     if expect.readiness is not None and seen.readiness != expect.readiness:
         missed.append(f"the readiness is {seen.readiness}, expected {expect.readiness}")
+    for name, wanted in expect.sessions.items():
+        readiness = seen.sessions.get(session_key_of(name), "not recorded")
+        if readiness != wanted:
+            missed.append(f"session {name} is {readiness}, expected {wanted}")
     if expect.task is not None and seen.task != expect.task:
         missed.append(f"the task is {seen.task}, expected {expect.task}")
     return missed

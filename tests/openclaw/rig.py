@@ -34,6 +34,11 @@ STEPS = (
 LOCAL_TURN = ("agent", "--local", "--agent", "main", "--message", "do the thing")
 
 
+def command_path(command: Path) -> str:
+    """A PATH with this OpenClaw, and with the Node that it needs."""
+    return os.pathsep.join((str(command.parent), str(BIN), os.environ["PATH"]))
+
+
 class Rig:
     """One home, one runs folder, one version."""
 
@@ -46,7 +51,7 @@ class Rig:
         self.runs = folder / "runs"
         self.command = install(version)
         self.environment = write_openclaw_home(folder / "home", model.base_url, extra, context_window=context_window)
-        self.environment["PATH"] = os.pathsep.join((str(self.command.parent), str(BIN), os.environ["PATH"]))
+        self.environment["PATH"] = command_path(self.command)
         self.configuration = folder / "home" / ".openclaw" / "openclaw.json"
         self.workspace = folder / "home" / ".openclaw" / "workspace"
 

@@ -17,5 +17,13 @@ NAMES = (
     "killed_in_tool",
     "over_budget",
     "secret_in_output",
+    # What an agent says against what its commands did.
+    "deploy_refused",
+    "rollout_refused",
+    "suite_never_run",
+    "failing_suite_in_german",
+    "other_row_count",
+    "check_that_still_fails",
+    "definition_of_done",
 )
 SCENARIOS = tuple(select_scenarios(shipped_scenarios(), NAMES))

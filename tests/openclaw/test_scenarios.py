@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from openclaw.install import install
-from openclaw.rig import BIN
+from openclaw.rig import command_path
 from openclaw.scenarios import SCENARIOS
 
 from critiqor.lab.runners.runner import Runner
@@ -16,7 +15,6 @@ from critiqor.lab.scenario import Scenario
 
 @pytest.mark.parametrize("scenario", [pytest.param(each, id=each.name) for each in SCENARIOS])
 def test_what_happened_gets_the_diagnosis_that_it_deserves(scenario: Scenario, tmp_path: Path) -> None:
-    command = install("2026.9.6")
-    path = os.pathsep.join((str(command.parent), str(BIN), os.environ["PATH"]))
-    verdict, _ = Runner("openclaw", environment={"PATH": path}).judge(scenario, tmp_path / "play")
+    runner = Runner("openclaw", environment={"PATH": command_path(install("2026.9.6"))})
+    verdict, _ = runner.judge(scenario, tmp_path / "play")
     assert verdict.missed == [], verdict.seen

@@ -81,7 +81,7 @@ for (const [what, value] of Object.entries(VALUES)) {
       returned.push(...claw.transcript({ sessionKey: "s1", messageId: value, message: { role, content: value, usage: value, stopReason: "error", errorMessage: value } }));
       returned.push(...claw.transcript({ sessionKey: "s1", message: { role, content: [value, { text: value }] } }));
     }
-    tick(5000);
+    tick(20_000);
     assert.deepEqual(returned.filter((result) => result !== undefined), []);
     assert.equal(state().records.waiting.size, 0);
     const lines = run.lines(); // every line is JSON

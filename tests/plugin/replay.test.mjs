@@ -237,3 +237,16 @@ test("2026.9.6-codex: the harness that makes its model calls itself is named", (
   const [response] = of(events, "after_provider_response");
   assert.equal(response.payload.usage, null);
 });
+
+/** A record without its id and its times. */
+function timeless({ event_id: _, timestamp, duration_ms, ...rest }) {
+  return rest;
+}
+
+for (const name of [...USUAL, ...RETRIED, ...NESTED, "2026.9.6-codex"]) {
+  test(`${name}: a machine that is fifty times as slow records the same`, (t) => {
+    const { events } = replay(t, name);
+    const slow = replay(t, name, { slowness: 50 });
+    assert.deepEqual(slow.events.map(timeless), events.map(timeless));
+  });
+}

@@ -207,6 +207,41 @@ test("a model call that first the stream and then a hook reports is one call", (
   assert.equal(run.of("after_provider_response").length, 1);
 });
 
+test("a token count of the stream that comes before the end of its model call belongs to it", (t) => {
+  stopClock(t);
+  const run = newRun(t);
+  const claw = attach();
+  claw.hook("model_call_started", model, of("r1", "s1"));
+  claw.stream("usage", { outputTokens: 20 });
+  claw.hook("model_call_ended", { ...model, outcome: "completed" }, of("r1", "s1"));
+  claw.transcript({ runId: "r1", sessionKey: "s1", messageId: "m1", message: { role: "assistant", content: "Hi.", usage: { output: 20 } } });
+  assert.deepEqual(run.of("after_provider_response").map(({ payload }) => [payload.outputTokens, payload.usage]), [[20, { output: 20 }]]);
+});
+
+test("the last event of the stream ends an attempt whose totals never come", (t) => {
+  stopClock(t);
+  const run = newRun(t);
+  const claw = attach();
+  claw.hook("before_agent_run", {}, of("r1", "s1"));
+  claw.stream("lifecycle", { phase: "finishing" });
+  claw.hook("agent_end", { success: true }, of("r1", "s1"));
+  const isWritten = () => run.lines().some((record) => record.event_type === "agent_end");
+  assert.equal(isWritten(), false);
+  claw.stream("lifecycle", { phase: "end" });
+  assert.equal(isWritten(), true);
+});
+
+test("a result without output is written when the output is saved", (t) => {
+  stopClock(t);
+  const run = newRun(t);
+  const claw = attach();
+  claw.stream("tool", { phase: "start", toolCallId: "c1", name: "bash", args: { command: "ls" } });
+  claw.stream("tool", { phase: "result", toolCallId: "c1", name: "bash", result: { status: "completed", exitCode: 0 } });
+  claw.transcript({ runId: "r1", sessionKey: "s1", messageId: "m1", message: { role: "toolResult", toolCallId: "c1", content: "a.txt" } });
+  const [result] = run.lines().filter((record) => record.event_type === "tool_result");
+  assert.equal(result.payload.result.content[0].text, "a.txt");
+});
+
 test("memory that is switched off is a lookup that failed, one that finds something found it", (t) => {
   const run = newRun(t);
   const claw = attach();

@@ -56,6 +56,7 @@ def read(folder: Path, text: str, name: str = "mine.toml") -> Scenario:
         (WHOLE + "[world.kill]\n[expect]", "`world.kill.request` is missing"),
         (WHOLE + "[world.files]\n'../x' = ''\n[expect]", "'../x' is not a path inside the workspace"),
         (WHOLE + "[expect]\nprimary = 'tool_lop'", "expect.primary: there is no failure type 'tool_lop'"),
+        (WHOLE + "[expect]\nsessions = { man = 'ready' }", "no turn is of a session 'man' (did you mean 'main'?)"),
         (WHOLE + "[expect]\nabsent = ['tool_lop']", "(did you mean 'tool_loop'?)"),
         (WHOLE + "[expect]\nfindings = ['tool_loop']", "expect.primary: missing; name the main finding"),
         (WHOLE + "[expect]\nprimary='timeout'\nabsent=['timeout']", "expect.absent: timeout is also expected"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from diagnosed import diagnosis, finding
+from story import Story
 
 from critiqor.lab.batch import LabResult, LeftOut, ScenarioResult
 from critiqor.lab.report import lab_lines, lab_markdown, summary
 from critiqor.lab.scenario import Expectation, ModelStep, Scenario, Turn
 from critiqor.lab.verdict import Verdict, find_mismatches, summarize_diagnosis
-from critiqor.model import Coverage
+from critiqor.model import Coverage, SessionDiagnosis, TaskOutcome
 from critiqor.model.timeline import RepeatedFigures
 
 LOOP, CLAIM = finding("tool_loop:exec", "high", 30), finding("false_success_claim:tests", "critical", 50)
@@ -75,6 +77,32 @@ def test_findings_that_a_busy_machine_causes_count_only_if_named() -> None:
     stall = diagnosis("run_001", finding("latency_stall:x", "low", 5), trust=95)
     assert find_mismatches(scenario(), stall, Coverage()) == []
     assert find_mismatches(scenario(primary="latency_stall"), stall, Coverage()) == []
+
+
+def test_every_session_is_compared_with_its_expected_readiness() -> None:
+    story = Story("agent:main:first", "run-1").starts().user("Hello.").model().says("Hello.").finishes()
+    story.turns_to("run-2", "agent:main:second").starts().user("Run the tests.").model()
+    found = story.runs("pytest -q", "1 failed", exit_code=1).says("All tests pass.").finishes().diagnosis()
+    right = {"first": "ready", "second": "unsafe"}
+    assert find_mismatches(scenario(primary="false_success_claim", sessions=right), found, Coverage()) == []
+    wrong = {"first": "unsafe", "third": "ready"}
+    assert find_mismatches(scenario(primary="false_success_claim", sessions=wrong), found, Coverage()) == [
+        "session first is ready, expected unsafe",
+        "session third is not recorded, expected ready",
+    ]
+
+
+def test_a_stall_of_a_busy_machine_changes_no_readiness() -> None:
+    stall = msgspec.structs.replace(finding("latency_stall:x", "medium", 15), session_key=None, agent_run_id=None)
+    busy = diagnosis("run_001", stall, trust=85)
+    busy.readiness = "review"
+    busy.sessions = [
+        SessionDiagnosis(session_key="agent:main:main", agent_runs=[], trust_score=85, readiness="review", findings=[])
+    ]
+    ready = scenario(readiness="ready", trust=(100, 100), sessions={"main": "ready"})
+    assert find_mismatches(ready, busy, Coverage()) == []
+    busy.sessions[0] = msgspec.structs.replace(busy.sessions[0], task=TaskOutcome(verdict="not_achieved"))
+    assert find_mismatches(scenario(readiness="review", sessions={"main": "review"}), busy, Coverage()) == []
 
 
 def result(name: str, passed: bool, **fields: object) -> ScenarioResult:

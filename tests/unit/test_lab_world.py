@@ -31,6 +31,14 @@ def test_known_command_lines_are_answered_in_order_and_others_are_run(tmp_path: 
     assert run(shell, "echo real; exit 3") == (3, "real\n")
 
 
+def test_a_command_line_is_known_after_the_path_that_a_gateway_sets(tmp_path: Path) -> None:
+    prefix = 'export PATH="${OPENCLAW_PREPEND_PATH}${PATH:+:$PATH}"; unset OPENCLAW_PREPEND_PATH; '
+    lines = ["deploy", "echo a; unset OPENCLAW_PREPEND_PATH; echo b"]
+    shell = write_replay_shell(tmp_path / "shell", [Command(line=line, output="refused\n") for line in lines])["SHELL"]
+    assert [run(shell, prefix + line) for line in lines] == [(0, "refused\n")] * 2
+    assert run(shell, prefix + "echo real") == (0, "real\n")
+
+
 def test_commands_at_the_same_time_get_one_answer_each(tmp_path: Path) -> None:
     commands = [Command(line="next", output=str(number)) for number in range(8)]
     shell = write_replay_shell(tmp_path / "shell", commands)["SHELL"]

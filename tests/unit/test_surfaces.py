@@ -5,60 +5,39 @@ The lists of verbs, pages and formats come from the program, so a new one fails 
 
 from __future__ import annotations
 
-import html
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import pytest
-from click.shell_completion import ShellComplete
 from dashboards import Dashboard
 from story import START, Story
 from support import Cli, Runs, attached
+from surfaces import (
+    PAGES,
+    RUN,
+    SHOWING_VERBS,
+    TRIED_ELSEWHERE,
+    assert_a_failing_session_is_named,
+    surfaces,
+    visible,
+)
 
-from critiqor.cli.group import VERBS, critiqor
-from critiqor.dashboard.pages.site import RUN_PAGES
+from critiqor.cli.group import VERBS
 from critiqor.exporters.formats import FORMATS
 from critiqor.model import Claim, TaskOutcome, iso_from_ms
+from critiqor.model.formatting import format_sessions
 from critiqor.run.store import Run
 from critiqor.session import append_event_to_run
 
-OTHER, RUN = "run_001", "run_002"
 COST, TIME, VERDICT = "at least $2.39", "35.00 s", "ready"
-PAGES = (*(f"/runs/{RUN}/{name}".rstrip("/") for name in RUN_PAGES), "/runs", f"/compare?run={OTHER}&run={RUN}")
-SHOWING_VERBS: dict[str, list[tuple[str, ...]]] = {
-    "runs": [("runs",), ("runs", "--json")],
-    "show": [("show", RUN), ("show", RUN, "--json")],
-    "check": [("check", RUN), ("check", RUN, "--json"), ("check", RUN, "--github")],
-    "compare": [("compare", OTHER, RUN), ("compare", RUN, OTHER, "--json")],
-    "trends": [("trends",), ("trends", "--json")],
-    "benchmark": [("benchmark", RUN), ("benchmark", OTHER, "--json")],
-    "report": [("report", RUN), ("report", RUN, "--json")],
-    "export": [("export", RUN, "--format", name, "-o", "-") for name in ("sarif", "junit", "otlp", "perfetto")],
-    "diagnose": [("diagnose", RUN), ("diagnose", RUN, "--json")],
-    "finalize": [("finalize", RUN, "--no-dashboard"), ("finalize", RUN, "--json")],
-    "timeline": [("timeline", RUN)],
-    "verify": [("verify", RUN)],
-    "visibility": [("visibility", RUN)],
-    "abort": [("abort", RUN)],
-    "watch": [("watch", RUN)],
-    "profile": [("profile", RUN)],
-}
-"""Verbs that answer about a recorded run, with the commands that are tried."""
 OTHER_VERBS = {
     *("monitor", "attach", "detach", "completion", "doctor", "agent"),  # they answer about no finished run
     *("import", "demo", "lab"),  # they answer about runs that they have just sealed themselves
     "dashboard",  # its pages are tried one by one
     "explain",  # one finding, without the verdict on the run
-}
-TRIED_ELSEWHERE = {
-    "pdf": "the pages of html, printed",
-    "speedscope": "CPU profiles, without a verdict",
-    "zip": "refuses evidence that is not intact",
-    **dict.fromkeys(("sarif", "junit", "otlp", "perfetto"), "exported by the verb above"),
 }
 SCORES_AS_CONCLUDED = (
     "show run_002 --json",
@@ -99,14 +78,6 @@ def recorded_runs(runs: Runs) -> Runs:
 
 
 BAD = "agent:main:telegram:direct:7"
-WITHOUT_SESSIONS = {
-    **dict.fromkeys(("timeline run_002", "verify run_002", "visibility run_002"), "answers about something else"),
-    **dict.fromkeys(("abort run_002", "watch run_002", "profile run_002"), "refuses a finished run"),
-    "completion": "one line with the headline",
-    **dict.fromkeys((f"/runs/{RUN}/{name}" for name in ("evidence", "cost", "context", "live", "trust")), "no finding"),
-    "benchmark run_001 --json": "ranks the other run",
-}
-"""Surfaces that say nothing about sessions."""
 
 
 @pytest.fixture
@@ -129,51 +100,6 @@ def recorded_gateway(runs: Runs) -> Runs:
         runs.write(run_id, attached(at=start + 1), *map(msgspec.to_builtins, story.events))
         runs.finalize(run_id)
     return runs
-
-
-RULE_TEXTS = re.compile(r'"(?:help|fullDescription|shortDescription)": \{.*?\}', re.DOTALL)
-"""Descriptions of failure types in SARIF, which are the same for every run."""
-
-
-class Surface(NamedTuple):
-    """Something that a user reads."""
-
-    name: str
-    text: str
-
-
-def surfaces(runs: Runs, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Surface]:
-    """Everything that says something about the second run."""
-    summary = tmp_path / "summary.md"
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    for commands in SHOWING_VERBS.values():
-        for command in commands:
-            answer = cli(*command)
-            written = summary.read_text() if "--github" in command else ""
-            yield Surface(" ".join(command), RULE_TEXTS.sub("", answer.out + answer.err + written))
-    with monkeypatch.context() as patched:
-        patched.setattr("critiqor.cli.output.can_draw", lambda stream: stream is sys.stdout)
-        patched.setenv("COLUMNS", "200")
-        for verb in ("runs", "show", "check", "compare", "trends", "benchmark", "finalize", "diagnose"):
-            answer = cli(*SHOWING_VERBS[verb][0])
-            yield Surface(f"{verb} on a terminal", " ".join((answer.out + answer.err).split()))
-    for name in FORMATS.keys() - TRIED_ELSEWHERE.keys():
-        file = tmp_path / f"report.{name}"
-        answer = cli("report", RUN, "--format", name, "-o", file)
-        text = file.read_text() if file.exists() else answer.err
-        yield Surface(f"report --format {name}", visible(text) if name == "html" else text.replace("\\$", "$"))
-    user = Dashboard(runs).user()
-    for page in PAGES:
-        yield Surface(page, visible(user.get(page).text))
-    completion = ShellComplete(critiqor, {}, "critiqor", "_CRITIQOR_COMPLETE")
-    offered = completion.get_completions(["show", "--runs-dir", str(runs.folder)], "")
-    yield Surface("completion", "\n".join(f"{item.value} {item.help}" for item in offered if item.value == RUN))
-
-
-def visible(page: str) -> str:
-    """What a reader sees of a page, without markup, scripts and styles."""
-    text = re.sub(r"<(script|style|head)\b.*?</\1>", " ", page, flags=re.DOTALL)
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
 
 
 SHOWN_TRUST = r'(?i).{0,40}(?:trust(?: is|_score")?\W{1,5}100\b|\b100 trust of).{0,20}'
@@ -259,34 +185,22 @@ def test_an_intact_run_has_the_same_cost_time_and_verdict_on_every_surface(
 def test_a_session_that_fails_is_named_on_every_surface_and_the_others_are_ready(
     recorded_gateway: Runs, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    shown = {
-        surface.name: surface.text.replace("\\_", "_")
-        for surface in surfaces(recorded_gateway, cli, monkeypatch, tmp_path)
-    }
-    with monkeypatch.context() as patched:
-        shown["explain"], shown["explain --json"] = (cli("explain", RUN, *more).out for more in ((), ("--json",)))
-        patched.setattr("critiqor.cli.output.can_draw", lambda stream: stream is sys.stdout)
-        shown["explain on a terminal"] = cli("explain", RUN).out
     diagnosis = Run(RUN, recorded_gateway.paths).diagnosis
     assert [(each.session_key, each.readiness) for each in diagnosis.sessions] == [
         (BAD, "unsafe"),
         *((f"agent:main:telegram:direct:{number}", "ready") for number in (0, 1, 3, 4)),
     ]
-    assert WITHOUT_SESSIONS.keys() <= shown.keys()
-    assert [name for name, text in shown.items() if BAD not in text and name not in WITHOUT_SESSIONS] == []
-    sentence = f"worst session {BAD}; 4 others are ready"
-    verbs = ["show", "check", "compare", "trends", "benchmark", "finalize", "diagnose"]
-    names = [*(name for name in shown if name.split()[0] in verbs and "--json" not in name), "runs", "runs --json"]
-    names += [f"/runs/{RUN}", f"/runs/{RUN}/diagnosis", "/runs", PAGES[-1], "report run_002", "report --format html"]
-    names += ["check run_002 --json", "runs on a terminal", "export run_002 --format junit -o -"]
-    assert [name for name in names if sentence not in shown[name].lower()] == []
-    placed = ["show run_002", "show on a terminal", f"/runs/{RUN}", f"/runs/{RUN}/diagnosis", f"/runs/{RUN}/playbook"]
-    placed += ["report run_002", "report --format html", "check run_002 --github", "explain", "explain on a terminal"]
-    placed += ["export run_002 --format sarif -o -", "check run_002"]
-    assert [name for name in placed if f"session {BAD}, agent run run-2" not in shown[name].lower()] == []
-    listed = ["show run_002", "show on a terminal", f"/runs/{RUN}", "report run_002", "report --format html"]
-    ready = re.compile(r"agent:main:telegram:direct:(\d)\W+(?:100\W+)?ready|100 +ready +\S+(?: +\S+)* +agent:main")
-    assert [name for name in listed if len(ready.findall(shown[name])) < 4] == []
+    assert format_sessions(diagnosis) == f"worst session {BAD}; 4 others are ready"
+    assert_a_failing_session_is_named(recorded_gateway, cli, monkeypatch, tmp_path, BAD)
+
+
+def test_a_narrow_terminal_has_room_for_the_name_of_the_worst_session(
+    recorded_gateway: Runs, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert recorded_gateway.folder.exists()
+    monkeypatch.setattr("critiqor.cli.output.can_draw", lambda stream: stream is sys.stdout)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert f"worst session {BAD}; 4 others are ready" in cli("runs").out
 
 
 def test_a_recording_with_one_session_does_not_speak_of_sessions(

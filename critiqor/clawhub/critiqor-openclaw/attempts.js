@@ -18,12 +18,11 @@ import { stripUndefined } from "./extract.js";
  * @property {number} at
  * @property {Facts} facts
  * @property {number | null} endedAt
+ * @property {boolean} hasHook whether the hook has reported its end
  * @property {Waiting | null} ending
  */
 
 const EXTENSION = "extension_api";
-const WAIT_FOR_END_HOOK_MS = 1000;
-const WAIT_FOR_TOTALS_MS = 250;
 const VISIBLE_HARNESSES = new Set(["openclaw", "critiqor"]); // they report each of their model calls
 
 /** Writes `turn_start` and `turn_end` of one agent run. */
@@ -124,18 +123,21 @@ export class Attempts {
   /**
    * @param {"hook" | "stream"} source
    * @param {Facts} facts
+   * @param {boolean} [isLast] whether it is the last event of the stream
    */
-  end(source, facts) {
+  end(source, facts, isLast = false) {
     const isUnannounced = source === "hook" && this.#count === 0;
     if (isUnannounced) this.#current ??= newAttempt(1, this.#records.before(facts.durationMs));
     const attempt = this.#current;
     if (!attempt) return;
     Object.assign(attempt.facts, stripUndefined(facts));
     attempt.endedAt ??= this.#records.now();
-    const wait = source === "hook" ? WAIT_FOR_TOTALS_MS : this.#records.hooksLive ? WAIT_FOR_END_HOOK_MS : 0;
+    attempt.hasHook ||= source === "hook";
     this.#records.cancel(attempt.ending);
-    if (wait === 0) this.#finish(attempt);
-    else attempt.ending = this.#records.later(wait, () => this.#finish(attempt));
+    // The hook follows the stream, the totals follow the hook, and the last event of the stream follows both.
+    const isOver = source === "stream" && (attempt.hasHook ? isLast : !this.#records.hooksLive);
+    if (isOver) this.#finish(attempt);
+    else attempt.ending = this.#records.later(() => this.#finish(attempt));
   }
 
   /** Continues an attempt after its reported end: another plugin can make an agent go on. */
@@ -144,6 +146,7 @@ export class Attempts {
     if (!attempt?.ending) return;
     this.#records.cancel(attempt.ending);
     attempt.ending = attempt.endedAt = null;
+    attempt.hasHook = false;
   }
 
   /** @param {OpenClaw.LlmOutput} event */
@@ -180,5 +183,5 @@ export class Attempts {
  * @returns {Attempt}
  */
 function newAttempt(number, at) {
-  return { number, at, facts: {}, endedAt: null, ending: null };
+  return { number, at, facts: {}, endedAt: null, hasHook: false, ending: null };
 }

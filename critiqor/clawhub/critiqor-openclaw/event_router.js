@@ -220,7 +220,7 @@ function lifecycle(run, data, agentId) {
     const failure = error ? errorText(data) : undefined;
     if (failure === undefined) run.models.end("stream", { outcome: "completed" });
     else run.models.explainError(failure, errorObservation);
-    run.attempts.end("stream", { error: failure, stopReason, aborted });
+    run.attempts.end("stream", { error: failure, stopReason, aborted }, phase !== "finishing");
   }
 }
 

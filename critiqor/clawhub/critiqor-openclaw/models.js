@@ -15,13 +15,13 @@ import { recoveredUsage, stripUndefined } from "./extract.js";
  * @property {unknown} provider
  * @property {unknown} model
  * @property {unknown} usage
+ * @property {unknown} [outputTokens] the token count of the stream
  * @property {unknown} failure the error of the saved message
  */
 
 /** @typedef {{ turn: number | undefined, from: number, until: number }} CallWithoutUsage */
 
 const EXTENSION = "extension_api";
-const WAIT_FOR_USAGE_MS = 500;
 const MAX_WITHOUT_USAGE = 50;
 
 /** The text that the model has streamed, for as long as no saved message has it. */
@@ -98,7 +98,9 @@ class ModelResponse {
     this.call = call;
     this.at = at;
     /** @type {Facts} */
-    this.facts = call.failure ? { ...reported, outcome: "error", error: reported.error ?? call.failure } : reported;
+    this.facts = { ...reported };
+    if (call.outputTokens !== undefined) this.facts.outputTokens = call.outputTokens;
+    if (call.failure) Object.assign(this.facts, { outcome: "error", error: reported.error ?? call.failure });
     this.usage = this.facts.usage ?? call.usage;
     /** @type {unknown} */
     this.error = this.facts.error ?? null;
@@ -209,7 +211,7 @@ export class ModelCalls {
     const response = new ModelResponse(call, reported, this.#records.now());
     this.#response = response;
     if (response.isComplete) this.#write(response);
-    else this.#records.hold(WAIT_FOR_USAGE_MS, () => this.#write(response));
+    else this.#records.hold(() => this.#write(response));
   }
 
   /** Ends the call in progress, whose end no source has reported, and writes what waits. */
@@ -225,6 +227,7 @@ export class ModelCalls {
   usage(total) {
     const outputTokens = this.#usage.outputSince(total);
     if (this.#response) this.#response.facts.outputTokens = outputTokens;
+    else if (this.#call && this.#call.source !== "stream") this.#call.outputTokens = outputTokens; // its end follows
     else this.end("stream", { outcome: "completed", outputTokens });
   }
 

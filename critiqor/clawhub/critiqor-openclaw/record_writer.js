@@ -9,6 +9,10 @@ import { createRecord } from "./events.js";
 
 /** @typedef {{ action: () => void, timer: NodeJS.Timeout }} Waiting An action that a timer will do. */
 
+// How long a record waits for a source that reports more. What follows in the same agent run usually ends the wait; the limit
+// is for a source that stays silent, and is long enough for a busy machine.
+const MAX_WAIT_MS = 10_000;
+
 /** Writes the records of one run, and keeps those that wait to be written. */
 export class RecordWriter {
   /**
@@ -44,13 +48,12 @@ export class RecordWriter {
   }
 
   /**
-   * Schedules an action. The returned entry can be settled (done at once) or cancelled.
-   * @param {number} milliseconds
+   * Schedules an action for when the wait is over. The returned entry can be settled (done at once) or cancelled.
    * @param {() => void} action
    */
-  later(milliseconds, action) {
+  later(action) {
     /** @type {Waiting} */
-    const entry = { action, timer: setTimeout(() => this.settle(entry), milliseconds) };
+    const entry = { action, timer: setTimeout(() => this.settle(entry), MAX_WAIT_MS) };
     entry.timer.unref();
     this.waiting.add(entry);
     return entry;
@@ -152,11 +155,10 @@ export class AgentRunRecords {
 
   /**
    * Schedules a record that later records of this agent run must not overtake; at most one at a time.
-   * @param {number} milliseconds
    * @param {() => void} write
    */
-  hold(milliseconds, write) {
-    this.#held = this.#writer.later(milliseconds, write);
+  hold(write) {
+    this.#held = this.#writer.later(write);
   }
 
   /** Writes the record that is held, if it is not written yet. */
@@ -164,12 +166,9 @@ export class AgentRunRecords {
     this.#writer.settle(this.#held);
   }
 
-  /**
-   * @param {number} milliseconds
-   * @param {() => void} action
-   */
-  later(milliseconds, action) {
-    return this.#writer.later(milliseconds, action);
+  /** @param {() => void} action */
+  later(action) {
+    return this.#writer.later(action);
   }
 
   /** @param {Waiting | null} entry */

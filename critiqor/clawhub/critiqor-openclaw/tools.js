@@ -36,7 +36,6 @@ import { outcomeOf } from "./extract.js";
 /** @typedef {EndFacts & { id: unknown, name: unknown, source: string }} ToolEnd */
 
 const TOOLS = "tool_hooks";
-const WAIT_FOR_HOOK_MS = 250;
 const MAX_IDS = 2000;
 const MAX_CALLS_PER_ID = 64;
 
@@ -252,7 +251,9 @@ export class ToolCalls {
    */
   saved(id, text) {
     const call = this.#byId.get(id)?.latest;
-    if (call && !call.isWritten) call.savedText = text;
+    if (!call || call.isWritten) return;
+    call.savedText = text;
+    if (call.endedAt !== null && lacksOutput(call.facts.result)) this.#finish(call);
   }
 
   /** @param {unknown} id */
@@ -299,7 +300,7 @@ export class ToolCalls {
   /** @param {ToolCall} call */
   #finishLater(call) {
     this.#ending.add(call);
-    call.wait = this.#records.later(WAIT_FOR_HOOK_MS, () => this.#finish(call));
+    call.wait = this.#records.later(() => this.#finish(call));
   }
 
   /** @param {ToolCall} call */

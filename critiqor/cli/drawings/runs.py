@@ -10,7 +10,7 @@ from rich.text import Text
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.run_list import ListedRun, RunRow
 from critiqor.cli.terminal.bars import bar, sparkline
-from critiqor.cli.terminal.styled_text import FAINT, next_command, score_style, styled, untrusted
+from critiqor.cli.terminal.styled_text import FAINT, indented, next_command, score_style, styled, untrusted
 from critiqor.model.formatting import counted
 
 MAX_SHOWN = 50
@@ -54,13 +54,15 @@ class RunsTable:
         cells = [_cells(row, width) for row in self._rows]
         rows = [[Text(title, FAINT) for title in cells[0]], *(list(row.values()) for row in cells)]
         widths = [max(cell.cell_len for cell in column) for column in zip(*rows, strict=True)]
-        for row in rows:
+        for row, below in zip(rows, ["", *(row.run.sessions or "" for row in self._rows)], strict=True):
             line = Text()
             for cell, columns in zip(row[:-1], widths, strict=False):
                 line.append_text(cell).append(" " * (columns - cell.cell_len + GUTTER))
             line.append_text(row[-1])
             line.truncate(width, overflow="ellipsis")
             yield line
+            if below:  # on a line of its own, because long headlines would leave no room for it
+                yield indented(untrusted(below, FAINT))
 
 
 def _cells(row: RunRow, width: int) -> dict[str, Text]:
@@ -78,7 +80,7 @@ def _cells(row: RunRow, width: int) -> dict[str, Text]:
         cells["created"] = untrusted(_date(run.created_at), FAINT)
     if width >= MIN_WIDTH_AGENT:
         cells["agent"] = untrusted(run.agent_id or "-", max_length=20)
-    return {**cells, "what happened": untrusted(run.description, max_length=300)}
+    return {**cells, "what happened": untrusted(run.headline or "", max_length=300)}
 
 
 def _trust(run: ListedRun, width: int) -> Text:

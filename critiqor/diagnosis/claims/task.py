@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
+from critiqor.diagnosis.claims.checks.weakening import Weakening, unrequested_weakenings
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.outcomes.repairs import resolves, unresolved_failures
 from critiqor.model import TaskOutcome, TaskVerdict
@@ -70,6 +71,8 @@ def _achieved(episode: Episode) -> TaskOutcome:
     checks = [call for call in calls if call.is_check and call.meaning.state == "success"]
     changed = max((call.order for call in calls if call.kind is Kind.CHANGE), default=-1)
     if checks and checks[-1].order > changed:
+        if weakened := unrequested_weakenings(episode):
+            return _weakened(episode, weakened)
         known_from = f"{checks[-1].name} succeeded after the last change"
         return TaskOutcome(verdict="achieved", known_from=known_from, evidence=[checks[-1].result_id])
     actions = [call for call in calls if call.kind is Kind.ACTION]
@@ -79,6 +82,19 @@ def _achieved(episode: Episode) -> TaskOutcome:
             verdict="achieved", known_from=known_from, evidence=[call.result_id for call in actions[-3:]]
         )
     return TaskOutcome()
+
+
+def _weakened(episode: Episode, weakened: list[Weakening]) -> TaskOutcome:
+    """Return what a check shows that passes after it was made weaker: nothing, or what the answer admits."""
+    orders = {one.call.order for one in weakened}
+    known_from = f"the check only passes because the agent {excerpt(weakened[-1].sign.what, 60)}"
+    evidence = [one.call.result_id for one in weakened[-3:]]
+    answer = episode.answer
+    if answer is None or not any(stance.is_bad_news for stance in episode.speech(answer).stances):
+        return TaskOutcome(known_from=known_from, evidence=evidence)
+    other = [call for call in episode.calls if call.kind is Kind.CHANGE and call.order not in orders]
+    repaired = any(call.meaning.state == "success" for call in other)
+    return TaskOutcome(verdict="partly" if repaired else "not_achieved", known_from=known_from, evidence=evidence)
 
 
 def combine(one: TaskOutcome | None, other: TaskOutcome) -> TaskOutcome:

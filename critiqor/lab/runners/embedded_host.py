@@ -25,7 +25,7 @@ from critiqor.agentloop.sessions.messages import Text
 from critiqor.agentloop.tools.arguments import ValidatedTool
 from critiqor.agentloop.tools.shell import ExecTool
 from critiqor.agentloop.tools.tool import Tool, ToolContext, ToolOutcome
-from critiqor.lab.scenario import EmbeddedTask, ScriptedTool, Turn
+from critiqor.lab.scenario import EmbeddedTask, ScriptedTool, Turn, session_key_of
 
 MAX_TURN_SECONDS = 3600.0
 
@@ -87,7 +87,7 @@ async def _run_helper(runtime: AgentRuntime, line: str) -> None:
 async def _run_session(runtime: AgentRuntime, session: str, turns: list[Turn]) -> bool:
     succeeded = True
     for turn in turns:
-        params = AgentParams(message=turn.message, session_key=f"agent:main:{session}")
+        params = AgentParams(message=turn.message, session_key=session_key_of(session))
         accepted = await runtime.agent(params)
         ended = await runtime.wait(accepted.run_id, MAX_TURN_SECONDS)
         succeeded &= ended.status == "ok"

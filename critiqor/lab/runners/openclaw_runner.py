@@ -17,7 +17,7 @@ import psutil
 
 from critiqor.errors import CritiqorError
 from critiqor.lab.runners.sandbox import Sandbox
-from critiqor.lab.scenario import Turn
+from critiqor.lab.scenario import Turn, session_key_of
 from critiqor.openclaw import find_openclaw
 from critiqor.processes import agent_processes
 from critiqor.recording.monitor import MonitorOptions, MonitorResult, monitor_openclaw
@@ -88,7 +88,7 @@ class _Gateway:
     def _run_session(self, turns: list[Turn]) -> None:
         with self._sandbox.log.open("ab") as log:
             for turn in turns:
-                where = ("--agent", "main", "--session-key", f"agent:main:{turn.session}")
+                where = ("--agent", "main", "--session-key", session_key_of(turn.session))
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     subprocess.run(
                         [*self._client, "agent", *where, "--message", turn.message],

@@ -13,11 +13,16 @@ from pathlib import Path
 
 from critiqor.lab.scenario import Command
 
-# Creating a folder is atomic, so parallel calls claim one answer each.
+# Creating a folder is atomic, so parallel calls claim one answer each. A gateway puts the setting of PATH before the
+# command line that the agent asked for.
 _SHELL = """\
 #!/bin/sh
 for line in "$@"; do :; done
-answers="{folder}/$(printf %s "$line" | sha256sum | cut -d ' ' -f 1)"
+case $line in
+'export PATH="${{OPENCLAW_PREPEND_PATH}}'*) asked=${{line#*'; unset OPENCLAW_PREPEND_PATH; '}} ;;
+*) asked=$line ;;
+esac
+answers="{folder}/$(printf %s "$asked" | sha256sum | cut -d ' ' -f 1)"
 [ -d "$answers" ] || exec /bin/sh -c "$line"
 number=1
 while [ -d "$answers/$((number + 1))" ] && ! mkdir "$answers/$number/given" 2>/dev/null; do number=$((number + 1)); done

@@ -90,6 +90,7 @@ export function attach({ mode = "full", knows = () => true, version = "documente
 
 /** The clock stands still unless `tick` moves it; timers follow it. */
 export function stopClock(t) {
+  mock.timers.reset();
   mock.timers.enable({ apis: ["Date", "setTimeout"], now: 1_800_000_000_000 });
   t.after(() => mock.timers.reset());
   return (milliseconds) => mock.timers.tick(milliseconds);
@@ -101,15 +102,18 @@ export function fixture(name) {
   return fs.readFileSync(file, "utf8").trim().split("\n").map((line) => JSON.parse(line));
 }
 
-/** Replays a fixture in its own time, which costs none; all registrations of the recorded process take part. */
-export function replay(t, name) {
+/**
+ * Replays a fixture in its own time, or that of a machine which is `slowness` times as slow; it costs none. All registrations
+ * of the recorded process take part.
+ */
+export function replay(t, name, { slowness = 1 } = {}) {
   const tick = stopClock(t);
   const run = newRun(t);
   const rows = fixture(name);
   const registrations = [];
   let now = 0;
   for (const row of rows) {
-    if (row.t > now) tick(row.t - now);
+    if (row.t > now) tick((row.t - now) * slowness);
     now = Math.max(now, row.t ?? 0);
     if (row.kind === "register") registrations.push(attach({ mode: row.name }));
     const [first] = registrations;
@@ -117,7 +121,7 @@ export function replay(t, name) {
     else if (row.kind === "agent") first.agent(row.event);
     else if (row.kind === "transcript") first.transcript(row.event);
   }
-  tick(2000);
+  tick(2000 * slowness);
   return { run, rows, events: run.events() };
 }
 
