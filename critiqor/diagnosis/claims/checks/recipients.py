@@ -49,9 +49,13 @@ def check_recipients(episode: Episode) -> list[CheckedClaim]:
 
 def _mixup(episode: Episode, answer: EpisodeText) -> _Mixup | None:
     acted = [call for call in episode.calls if _reaches(call)]
-    reached = {text.lower() for call in acted for _, text in arguments_of(call)}
+    # That a list of payments names somebody does not show that the payment reached them.
+    by_tool: dict[str, set[str]] = {}
+    for call in acted:
+        by_tool.setdefault(call.tool, set()).update(text.lower() for _, text in arguments_of(call))
     said: set[str] = set()
     for call in acted:
+        reached = by_tool[call.tool]
         for _, text in arguments_of(call):
             value = text.lower()
             if len(value) < MIN_VALUE:
