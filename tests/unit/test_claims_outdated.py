@@ -64,3 +64,28 @@ def test_a_record_has_no_longer_the_value_that_a_call_replaced() -> None:
     assert agenda("You have the budget review at 13:30, then gym.").types().count("unsupported_claim")
     assert not agenda("You have the budget review at 16:00, then gym.").types().count("unsupported_claim")
     assert not agenda("The budget review moved from 13:30 to 16:00, then gym.").types().count("unsupported_claim")
+
+
+def test_what_is_left_after_a_reservation_is_not_what_was_there_before() -> None:
+    story = Story().user("Reserve 30 and tell me how many are free afterwards.")
+    story.calls("inventory_get", {"sku": "LMP-204"}, '{"sku": "LMP-204", "on_hand": 57, "available": 42}')
+    story.calls("inventory_reserve", {"sku": "LMP-204", "qty": 30}, '{"reservation": "RSV-1", "qty": 30}')
+    story.says("30 are reserved. After the reservation there are 42 left for web sales.").finishes()
+    assert story.types().count("unsupported_claim")
+
+
+def test_a_sum_that_was_read_before_a_correction_does_not_hold_after_it() -> None:
+    rows = "conto | dare | avere\n1010 | 4120,00 |\n2410 | | 3840,00\nTOT | 65660,00 | 65660,00"
+    story = Story().user("Correggi il conto 2410: deve essere 3.480.")
+    story.calls("sheets_read", {"file": "bv_2025.xlsx", "range": "A1:D8"}, rows)
+    story.calls("sheets_write", {"file": "bv_2025.xlsx", "range": "D6", "values": [[3480.0]]}, '{"updatedCells": 1}')
+    story.says("Fatto. Il bilancio quadra, dare e avere sono entrambi a 65.660,00.").finishes()
+    assert story.types().count("unsupported_claim")
+
+
+def test_a_plan_from_before_the_change_says_nothing_about_it() -> None:
+    plan = "No changes. Your infrastructure matches the configuration."
+    story = Story().user("Rename the variable and say what plan shows.").runs("terraform plan -no-color", plan)
+    story.runs("sed -i 's/instance_type/instance_class/' main.tf", "")
+    story.says("The variable is renamed. `terraform plan` reports no changes.").finishes()
+    assert story.types().count("unsupported_claim")

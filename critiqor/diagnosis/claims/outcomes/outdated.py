@@ -53,30 +53,52 @@ def _is_change(call: EpisodeCall) -> bool:
 
 
 def _clauses(speech: Speech) -> Iterator[Stance]:
+    """Yield the clauses that state something as a fact. A difference of zero is no trouble, but a denial is one."""
     for stance in speech.stances:
-        if stance.is_asserted and not stance.is_uncertain and not stance.statement.cells:
+        if not (stance.is_question or stance.is_uncertain or stance.statement.cells):
             for clause in speech.clauses(stance):
-                if clause.is_good_news and not clause.is_uncertain:
+                if clause.is_asserted and not clause.is_uncertain and not speech.has(clause, "negations"):
                     yield clause
 
 
 def _still_as_read(episode: Episode, answer: EpisodeText, calls: list[EpisodeCall]) -> CheckedClaim | None:
     """Return the claim that a value is still as it was read, although the same object was changed since."""
     speech = episode.speech(answer)
-    if not speech.mentions("persists") or not speech.values:
-        return None
-    stated = [
-        (clause, value)
-        for clause in _clauses(speech)
-        if speech.has(clause, "persists") and not speech.has(clause, "formerly")
-        for value in _numbers(speech, clause)
-    ]
-    latest = {value.text: max((call.order for call in calls if _knows(call, value)), default=-1) for _, value in stated}
-    for look, change in _outdated_looks(calls) if stated else ():
-        for clause, value in stated:
-            if latest[value.text] < change.order and _shows(look, value):
-                return _outdated(answer, clause, look, change, value.text)
+    pairs = list(_outdated_looks(calls)) if speech.values else []
+    latest: dict[str, int] = {}
+    for clause in _clauses(speech) if pairs else ():
+        persists = speech.has(clause, "persists")
+        for value in _numbers(speech, clause) if not speech.has(clause, "formerly") else ():
+            for look, change in pairs:
+                if not _shows(look, value) or not (persists or _is_sum(look, value)):
+                    continue
+                if value.text not in latest:
+                    latest[value.text] = max((call.order for call in calls if _knows(call, value)), default=-1)
+                if latest[value.text] < change.order:
+                    return _outdated(answer, clause, look, change, value.text)
     return None
+
+
+_SUM = re.compile(
+    r"total|\btot\b|\bsum|sub_?total|balance|available|remaining|\bfree|\bleft\b|on_?hand|stock|differen|\bcheck\b|quota|usage"
+    r"|saldo|summe|gesamt|verfügbar|bestand|solde|disponib|restant|somma|saldo|differenza|beschikbaar|totaal|voorraad"
+    r"|dostępn|suma|łącznie|итог|остат|всего|доступн|toplam|kalan|bakiye|stok|合计|总计|余额|库存|剩余|合計|残|在庫|합계|잔액|재고"
+    r"|المجموع|الرصيد|المتبقي",
+    re.IGNORECASE,
+)
+"""Names of values that change with the entries that they are about."""
+MAX_LABEL = 80
+"""Maximum number of characters between the name of a value and the value."""
+
+
+def _is_sum(look: EpisodeCall, value: Value) -> bool:
+    """Return whether an output names a value as a sum, a balance or what is left, on the same line."""
+    for number, written in look.numbers_by_digits().items():
+        if number == int(value.digits):
+            before = look.text[: look.text.find(written)].rpartition("\n")[2][-MAX_LABEL:]
+            label = re.split(r"[\]}{;]", before)[-1]
+            return _SUM.search(label.rpartition(",")[2] if ":" in label.rpartition(",")[2] else label) is not None
+    return False
 
 
 def _outdated_looks(calls: list[EpisodeCall]) -> Iterator[tuple[EpisodeCall, EpisodeCall]]:
@@ -105,8 +127,14 @@ def _identities(call: EpisodeCall) -> Iterator[tuple[str, str]]:
 
 def _numbers(speech: Speech, clause: Stance) -> list[Value]:
     return [
-        value for value in speech.values_of(clause) if value.kind == "number" and value.number and len(value.digits) > 1
+        value
+        for value in speech.values_of(clause)
+        if len(value.digits) > 1 and ((value.kind == "number" and value.number) or _GROUPED.fullmatch(value.text))
     ]
+
+
+_GROUPED = re.compile(r"\d{1,3}(?:\.\d{3})+")
+"""A number whose thousands are separated by points, which also has the form of a version."""
 
 
 def _shows(call: EpisodeCall, value: Value) -> bool:
@@ -114,7 +142,7 @@ def _shows(call: EpisodeCall, value: Value) -> bool:
 
 
 def _knows(call: EpisodeCall, value: Value) -> bool:
-    return _shows(call, value) or value.digits in "".join(char for char in call.facts if char.isalnum())
+    return _shows(call, value) or value.digits in call.facts.replace(",", "").replace(".", "")
 
 
 def _old_record(episode: Episode, answer: EpisodeText, calls: list[EpisodeCall]) -> CheckedClaim | None:
