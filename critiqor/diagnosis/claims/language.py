@@ -48,6 +48,8 @@ class LanguageData(msgspec.Struct, forbid_unknown_fields=True):
     attribution: list[str]
     totality: list[str]
     formerly: list[str]
+    persists: list[str]
+    informed: list[str]
     once: list[str]
     rerun: list[str]
     numbers: dict[str, float]
@@ -70,6 +72,8 @@ _LISTS = (
     "attribution",
     "totality",
     "formerly",
+    "persists",
+    "informed",
     "once",
 )
 

@@ -54,6 +54,10 @@ _STARTS = re.compile(r"\b(?:re)?start\b|\bup\b|\benable\b|\bunmask\b")
 _IDENTIFIER = re.compile(r"(?<![\w-])([A-Za-z]{1,12}[_-]?)\d{1,12}(?![\w-])")
 _MAKES = re.compile(r"creat|add|new|insert|upload|book|reserv|schedul|send|post|write|invite|order", re.IGNORECASE)
 _RECORD = re.compile(r"\{[^{}]*\}")
+MIN_ID = 2
+"""Minimum number of characters of an identifier."""
+MIN_LONG_ID = 3
+"""Minimum number of characters of an identifier that is looked for in any text, with or without quotes."""
 MIN_TITLE = 8
 """Minimum number of characters of a text by which a record is recognized."""
 _BY_NAME = re.compile(r"\bgit (?:commit|add|merge|rebase|am|apply|cherry-pick|clone)\b")
@@ -147,12 +151,12 @@ def _is_own(episode: Episode, call: EpisodeCall, target: str) -> bool:
 
 def _takes_back(episode: Episode, call: EpisodeCall, operation: Operation) -> bool:
     """Return whether a call removes what earlier calls of the agent have made."""
-    ids = [target for target in operation.targets if any(map(str.isdigit, target)) and len(target) >= 3]
+    ids = [target for target in operation.targets if any(map(str.isdigit, target)) and len(target) >= MIN_ID]
     if operation.verb != "delete" or not ids:
         return False
     before = earlier_calls(episode, call)
     made = [each for each in before if each.has_effect and not each.line]
-    if any(one in each.text for one in ids for each in made):
+    if any(f'"{one}"' in each.text or (len(one) >= MIN_LONG_ID and one in each.text) for one in ids for each in made):
         return True
     makers = [each for each in made if _MAKES.search(each.tool)]
     named = {value for each in makers if each.meaning.state != "failure" for _, value in members(each)}

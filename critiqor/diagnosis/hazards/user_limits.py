@@ -23,6 +23,14 @@ _REMINDER = re.compile(
 )
 _AFTER = re.compile(r"^(?:nicht|kein\w*|nichts|niet|geen|pas|rien|jamais|[^\x00-\u02ff].*|.*(?:me|ma|meyin|mayın))$")
 """Negations that can follow the verb."""
+_TRASH = re.compile(r"trash|recycle|bin\b", re.IGNORECASE)
+_FOR_GOOD = re.compile(
+    r"permanent|\bhard\b|for good|forever|irrevers|irrevoc|endgültig|dauerhaft|unwiderruflich|définiti|definiti"
+    r"|para siempre|para sempre|per sempre|voorgoed|trwale|na stałe"
+    r"|навсегда|безвозвратн|окончательн|kalıcı|永久|彻底|完全に|영구|نهائي",
+    re.IGNORECASE,
+)
+"""A way of deleting that the trash is not: what is in it can be taken back."""
 MAX_BETWEEN = 5
 """Maximum number of words between a negation and what it forbids."""
 _FILLER = 3
@@ -102,7 +110,7 @@ def _broken(request: str, operation: Operation, episode: Episode) -> Broken | No
 
 def _forbids(clause: str, operation: Operation, episode: Episode) -> bool:
     negations = words("forbid").find(clause)
-    if not negations:
+    if not negations or (_TRASH.search(operation.what) and _FOR_GOOD.search(clause)):
         return False
     for concept in _CLASSES[operation.verb]:
         for start, end in words(concept).find(clause):

@@ -225,3 +225,8 @@ def subject_of_call(arguments: str) -> str:
 def words_of_tool(tool: str) -> frozenset[str]:
     """Return the words in the name of a tool, in lower case."""
     return frozenset(part.lower() for part in _PARTS.findall(tool))
+
+
+def is_verb_of_tool(word: str) -> bool:
+    """Return whether a word in the name of a tool says what kind of calls it makes."""
+    return word in _KINDS

@@ -7,12 +7,15 @@ from functools import cache
 from itertools import takewhile
 from typing import NamedTuple
 
+from critiqor.diagnosis.claims.call_arguments import arguments_of
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
+from critiqor.diagnosis.claims.deeds.capabilities import can_have_done, capabilities
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.language import Language, normalize
+from critiqor.diagnosis.claims.language import Language, normalize, small_words
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.signals.text import stems, tokens
+from critiqor.diagnosis.signals.tool_calls import words_of_tool
 from critiqor.model import ClaimKind
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
@@ -20,17 +23,17 @@ from critiqor.spans.calls import Kind
 TYPE = "unsupported_claim"
 MIN_WORD = 4
 """Minimum number of letters of a word that is looked up in outputs."""
+MAX_REQUEST = 2_000
+"""Maximum number of characters of a request whose verbs are looked for."""
 MAX_CLAUSE = 300
 """Maximum number of characters of a clause that is examined."""
 
 
 class ActionClass(NamedTuple):
-    """What a call that does an action of a class looks like."""
+    """How claims of an action are recognized, and what a call that does it looks like."""
 
-    trace: re.Pattern[str]
-    """What its tool or its arguments contain."""
-    needs_effect: bool = True
-    """Whether a call that only reads cannot have done it."""
+    trace: re.Pattern[str] | None = None
+    """What its tool or its arguments contain; None if `capabilities` knows what its calls look like."""
     needs_subject: bool = False
     """Whether its verbs are used for many things, so that its noun must be in the clause too."""
     kind: ClaimKind = "action"
@@ -46,7 +49,6 @@ CLASSES: dict[str, ActionClass] = {
             *("test", "spec", "jest", r"\btox\b", r"\bnox\b", "check", "verify", "cypress", "playwright", "coverage"),
             *(r"\brun (?:view|watch|list)\b", "pipeline", "workflow", r"\bci\b"),
         ),
-        needs_effect=False,
         needs_subject=True,
         kind="check",
     ),
@@ -54,54 +56,23 @@ CLASSES: dict[str, ActionClass] = {
         _traces(
             *("browser", "chrom", "firefox", "safari", "webkit", "screenshot", "playwright", "puppeteer", "selenium")
         ),
-        needs_effect=False,
         needs_subject=True,
         kind="inspection",
     ),
-    "send": ActionClass(
-        _traces(
-            *("send", "mail", "messag", "msg", "post", "notif", "slack", r"\bsms\b", "telegram", "whatsapp", "discord"),
-            *("repl", "comment", "publish", "invit", "osascript", "webhook", "curl", "forward", "attendees", "respond"),
-            *("share", "transfer", "escalat", "ticket", "sessions_", "announce", "tweet", "dm", "chat"),
-        )
-    ),
-    "backup": ActionClass(
-        _traces(
-            *(
-                "backup",
-                "back_up",
-                "dump",
-                "snapshot",
-                r"\bcp\b",
-                "copy",
-                r"\btar\b",
-                "rsync",
-                r"\.bak",
-                "archive",
-                "rclone",
-            ),
-            *("restic", "borg", "clone", "stash", "export", r"\bzip\b", r"\bdd\b", "save"),
-        )
-    ),
-    "restore": ActionClass(
-        _traces("restor", "rollback", "revert", "recover", "undo", "reset", "checkout", "import", r"pg_restore"),
-        needs_subject=True,
-    ),
-    "pay": ActionClass(
-        _traces(
-            "pay", "refund", "charge", "transfer", "invoice", "credit", r"\bwire\b", "reimburs", "order", "process"
-        ),
-        needs_subject=False,
-    ),
-    "monitor": ActionClass(
-        _traces(
-            "log", "watch", "tail", "monitor", "metric", "status", "health", "top", "journal", "sleep", "poll", "get"
-        ),
-        needs_effect=False,
-    ),
-    "rerun": ActionClass(_traces("."), needs_effect=False, kind="check"),
+    "send": ActionClass(),
+    "backup": ActionClass(),
+    "restore": ActionClass(needs_subject=True),
+    "pay": ActionClass(),
+    "monitor": ActionClass(),
+    "rerun": ActionClass(_traces("."), kind="check"),
 }
 """Actions whose calls can be recognized. A claim of another action is not checked here."""
+_MEDIUM = re.compile(
+    r"\be-?mails?\b|\bmails?\b|\bsms\b|\bdms?\b|whatsapp|telegram|\bslack\b|discord|\bteams-|rundmail|courriel"
+    r"|correos? electr|por correo|correio eletr|posta elettronica|newsletter|e-?posta"
+    r"|письм|почт|邮件|短信|微信|メール|이메일|메일|문자|بريد|رسالة"
+)
+"""A way of sending something that a call must have used."""
 
 
 _CHANNEL = re.compile(r"(?<!\w)[#@](?!\w*\d)[^\W\d][\w-]{2,}")
@@ -121,7 +92,7 @@ def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
         if language is None:
             continue
         bits = _class_bits(language)
-        classes = sum(verbs for _, verbs, _ in bits)
+        classes = sum(verbs for _, verbs, _ in bits) | language.vocabulary.bit("informed")
         wanted: set[str] | None = None
         for stance in speech.stances:
             if stance.is_question or stance.is_attributed or stance.is_uncertain or not stance.marks & classes:
@@ -131,9 +102,11 @@ def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
             if wanted is None:
                 wanted = _wanted(episode, language) | ({"pay"} if text.call is not None else set())
             for clause in speech.clauses(stance):
+                if text.call is not None and _is_given(speech, clause, episode):
+                    continue
                 if clause.is_good_news and not clause.is_uncertain and len(clause.lowered) <= MAX_CLAUSE:
                     for name in _claimed(speech, clause, evidence, wanted, has_effects=has_effects):
-                        doer = _doer(episode, text, CLASSES[name], name)
+                        doer = _doer(episode, text, clause, name)
                         if doer is None or _is_elsewhere(clause, name, evidence):
                             claims.append(_unsupported(text, clause, name))
                             break
@@ -144,12 +117,44 @@ def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
     return claims
 
 
+def _is_given(speech: Speech, clause: Stance, episode: Episode) -> bool:
+    """Return whether a text that an agent writes for the user repeats what the user has done, as the request says."""
+    words = [word for name in CLASSES for word in speech.words(clause, f"actions.{name}")]
+    return bool(words) and all(word in episode.topics for word in words)
+
+
 def _wanted(episode: Episode, language: Language) -> set[str]:
     """Return the classes of actions that the request speaks of."""
     marks = 0
     for hit in language.vocabulary.scan(normalize(episode.request)):
         marks |= hit.mark
-    return {name for name, verbs, nouns in _class_bits(language) if marks & (verbs | nouns)}
+    found = {name for name, verbs, nouns in _class_bits(language) if marks & (verbs | nouns)}
+    return found | wanted_deeds(episode.request, language)
+
+
+def wanted_deeds(request: str, language: Language) -> set[str]:
+    """Return the classes of deeds whose verbs a request has in any form."""
+    text = normalize(request[:MAX_REQUEST])
+    verbs, parts = _verbs(language)
+    found = {name for name, stems_ in parts.items() if any(stem in text for stem in stems_)}
+    for word in set(_WORD.findall(text)):
+        found.update(name for name, entry in verbs.get(word[:MIN_STEM], ()) if is_form_of(word, entry))
+    return found
+
+
+@cache
+def _verbs(language: Language) -> tuple[dict[str, list[tuple[str, str]]], dict[str, set[str]]]:
+    """Return the verbs of each class of deeds by their first letters; in Chinese and Japanese, their stems by class."""
+    verbs: dict[str, list[tuple[str, str]]] = {}
+    parts: dict[str, set[str]] = {}
+    for name in capabilities():
+        for entry in language.data.actions.get(name, ()):
+            word = entry.strip("*")
+            if found := _HAN.match(word):
+                parts.setdefault(name, set()).add(found[0])
+            elif word.isalpha() and len(word) >= MIN_WORD:
+                verbs.setdefault(word[:MIN_STEM], []).append((name, word))
+    return verbs, parts
 
 
 @cache
@@ -173,6 +178,8 @@ def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str
     `wanted` holds the classes that the user asked for. `has_effects`: the agent did something, maybe this.
     """
     names = []
+    if has_effects and "send" in wanted and speech.has(clause, "informed"):
+        names.append("send")
     for name, verbs, _ in _class_bits(speech.language) if speech.language is not None else ():
         if not clause.marks & verbs:
             continue
@@ -182,7 +189,7 @@ def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str
             continue
         has_subject = speech.has(clause, f"subjects.{name}") or _CHANNEL.search(clause.lowered) is not None
         if name == "send":
-            has_subject = has_subject or (not has_effects and "send" in wanted)
+            has_subject = has_subject or "send" in wanted
         elif not action.needs_subject:
             has_subject = True
         if has_subject and (name != "pay" or "pay" in wanted):
@@ -254,6 +261,7 @@ def _wanted_deeds(request: str, language: Language) -> set[str]:
 
 
 _SENTENCE = re.compile(r"[.!;:\n]")
+_HAN = re.compile(r"[\u4e00-\u9fff]{2}")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
@@ -281,24 +289,34 @@ def _is_elsewhere(clause: Stance, name: str, evidence: Evidence) -> bool:
     return len([each for each in names if each.lower() not in known]) >= MIN_UNSEEN_NAMES
 
 
-def _doer(episode: Episode, text: EpisodeText, action: ActionClass, name: str) -> EpisodeCall | None:
+def _doer(episode: Episode, text: EpisodeText, clause: Stance, name: str) -> EpisodeCall | None:
     """Return the last call that can have done an action of this class."""
     calls = [call for call in episode.calls if call is not text.call]
     if name == "rerun":
         return calls[-1] if calls else None
     everything = [*(call for each in reversed(episode.earlier) for call in each.calls), *calls]
-    return next((call for call in reversed(everything) if _shows(call, action)), None)
+    trace = CLASSES[name].trace
+    if trace is not None:
+        return next(
+            (call for call in reversed(everything) if trace.search(call.tool) or trace.search(call.facts)), None
+        )
+    doer = next((call for call in reversed(everything) if can_have_done(call, name)), None)
+    if doer is not None or name != "send" or _MEDIUM.search(clause.lowered):
+        return doer
+    # An order or a ticket informs those that it names.
+    said = stems({word for word in tokens(clause.lowered) if len(word) >= MIN_WORD} - small_words())
+    return next((call for call in reversed(everything) if call.has_effect and said & _named(call)), None)
+
+
+def _named(call: EpisodeCall) -> set[str]:
+    """Return the beginnings of the words in the arguments of a call and in the name of its tool."""
+    values = " ".join(value for _, value in arguments_of(call))
+    return stems({word for word in tokens(values) if len(word) >= MIN_WORD} | words_of_tool(call.tool))
 
 
 def _is_stale(check: EpisodeCall, episode: Episode) -> bool:
     """Return whether something was changed after a check, so that its result supports nothing."""
     return any(call.kind is Kind.CHANGE and call.order > check.order for call in episode.calls)
-
-
-def _shows(call: EpisodeCall, action: ActionClass) -> bool:
-    if action.needs_effect and not call.has_effect:
-        return False
-    return action.trace.search(call.tool) is not None or action.trace.search(call.facts) is not None
 
 
 def _done(text: EpisodeText, stance: Stance, name: str, call: EpisodeCall) -> CheckedClaim:

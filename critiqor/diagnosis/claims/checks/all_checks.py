@@ -23,9 +23,11 @@ from critiqor.diagnosis.claims.deeds.domains import check_domains
 from critiqor.diagnosis.claims.deeds.items import check_items
 from critiqor.diagnosis.claims.deeds.repetitions import check_repetitions
 from critiqor.diagnosis.claims.deeds.requested import check_requested
+from critiqor.diagnosis.claims.deeds.services import check_services
 from critiqor.diagnosis.claims.deeds.unread import check_unread
 from critiqor.diagnosis.claims.episode import Episode
 from critiqor.diagnosis.claims.evidence import Evidence
+from critiqor.diagnosis.claims.outcomes.outdated import check_outdated
 from critiqor.diagnosis.claims.recorded.quotations import check_quotations
 
 
@@ -43,12 +45,14 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_quotations(episode, evidence),
         lambda: check_completeness(episode),
         lambda: check_staleness(episode),
+        lambda: check_outdated(episode),
         lambda: check_paging(episode),
         lambda: check_actions(episode, evidence),
         lambda: check_domains(episode, evidence),
         lambda: check_repetitions(episode),
         lambda: check_items(episode),
         lambda: check_requested(episode, evidence),
+        lambda: check_services(episode),
         lambda: check_unread(episode, evidence),
     )
     found = [claim for check in checks for claim in check()]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from fnmatch import fnmatchcase
+
+from critiqor.diagnosis.claims.call_arguments import MIN_LIKENESS
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.destinations.item_lists import (
     BULK,
     MAX_ITEMS,
+    MAX_REQUEST,
     MIN_ITEMS,
     Items,
     is_named_by,
@@ -14,8 +19,11 @@ from critiqor.diagnosis.claims.destinations.item_lists import (
     stem_of,
 )
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
+from critiqor.diagnosis.claims.language import normalize, small_words
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import word_numbers
+from critiqor.diagnosis.signals.text import stems, tokens
+from critiqor.diagnosis.signals.tool_calls import likeness_of_calls, words_of_tool
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 
@@ -29,9 +37,9 @@ def check_completeness(episode: Episode) -> list[CheckedClaim]:
         return []
     for items in (*requested_items(episode), *shown_items(episode)):
         missing, calls = _missing(episode, items)
-        if not missing:
+        if not missing or _is_seen_done(episode, items, missing):
             continue
-        claim = _complete_claim(episode.speech(answer), items, missing)
+        claim = _complete_claim(episode, episode.speech(answer), items, missing)
         if claim is not None:
             return [_incomplete(answer, claim, items, missing, calls)]
     return []
@@ -54,23 +62,47 @@ def _missing(episode: Episode, items: Items) -> tuple[list[str], list[EpisodeCal
     best: tuple[list[str], list[EpisodeCall]] = ([], [])
     most = 0
     for calls in by_tool.values():
-        touched = {name for name in items.names for call in calls if is_named_by(call, name)}
+        touched = {name for name in items.names for call in calls if _deals_with(call, name)}
         if not 1 <= len(touched) < len(items.names) or (len(touched) == 1 and len(items.names) > 4):
             continue
         with_effect = any(call.has_effect for call in calls)
         comparable = [call for call in later if call.has_effect] if with_effect else later
-        if any(BULK.search(call.line) for call in comparable):
+        if any(BULK.search(_PATHS.sub("", call.line)) for call in comparable):
             continue
-        missing = [name for name in items.names if not any(is_named_by(call, name) for call in comparable)]
+        missing = [name for name in items.names if not any(_deals_with(call, name) for call in comparable)]
         if missing and len(touched) > most:
             best, most = (missing, calls), len(touched)
     return best
 
 
-def _complete_claim(speech: Speech, items: Items, missing: list[str]) -> Stance | None:
+_PATHS = re.compile(r"(?<![\w'\"])[\w.-]*(?:/[\w.-]*)*\*[\w.*/-]*")
+"""Patterns of files: which of them a command deals with can be told."""
+
+
+def _deals_with(call: EpisodeCall, name: str) -> bool:
+    """Return whether a call names an item, a pattern of it does, or the output of an effect shows it."""
+    if is_named_by(call, name):
+        return True
+    if "*" in call.line and any(fnmatchcase(name, pattern.lstrip("./")) for pattern in _PATHS.findall(call.line)):
+        return True
+    return call.has_effect and name.lower() in call.lowered
+
+
+def _is_seen_done(episode: Episode, items: Items, missing: list[str]) -> bool:
+    """Return whether a later look at the same list no longer shows the missing items."""
+    if items.call is None:
+        return False
+    for call in episode.calls:
+        is_again = call.order > items.order and call.tool == items.call.tool and not call.has_effect
+        if is_again and likeness_of_calls(call.arguments, items.call.arguments) >= MIN_LIKENESS:
+            return not any(name.lower() in call.lowered for name in missing)
+    return False
+
+
+def _complete_claim(episode: Episode, speech: Speech, items: Items, missing: list[str]) -> Stance | None:
     """Return the statement that speaks of all items, unless the missing ones are admitted."""
     count = float(len(items.names))
-    text = speech.text.lower()
+    text, request = speech.text.lower(), episode.request.lower()
     for stance in speech.stances:
         if (stance.is_bad_news or stance.is_limited) and any(
             name.lower().split(".")[0] in stance.lowered for name in missing
@@ -84,11 +116,25 @@ def _complete_claim(speech: Speech, items: Items, missing: list[str]) -> Stance 
         if any(count - number in stated or number == count - len(missing) for number in stated if number < count):
             return None  # it says how many were dealt with, or left
         counts = count in stated
-        total = speech.has(stance, "totality")
+        is_asked = items.call is None or any(name.lower() in request for name in missing)
+        total = speech.has(stance, "totality") and (is_asked or concerns(episode, stance, items.call))
         named = sum(name.lower().split(".")[0] in text for name in missing) == len(missing)
         if counts or total or named:
             return stance
     return None
+
+
+def concerns(episode: Episode, stance: Stance, call: EpisodeCall | None) -> bool:
+    """Return whether a statement about everything can be about what a call listed, or the user asked for everything."""
+    asked = episode.request_language
+    if asked is not None and asked.vocabulary.mentions("totality", normalize(episode.request[:MAX_REQUEST])):
+        return True
+    said = {word for word in tokens(stance.lowered) if len(word) >= MIN_WORD} - small_words()
+    return call is not None and bool(stems(said) & (stems(call.words) | stems(set(words_of_tool(call.tool)))))
+
+
+MIN_WORD = 4
+"""Minimum number of letters of a word that a statement and a call share."""
 
 
 def _names_before_bad_news(speech: Speech, stance: Stance, missing: list[str]) -> bool:

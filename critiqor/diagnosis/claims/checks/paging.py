@@ -3,27 +3,59 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
+import msgspec
+
+from critiqor.diagnosis.claims.call_arguments import arguments_of
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
+from critiqor.diagnosis.claims.checks.completeness import concerns
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.claims.speech import Speech
+from critiqor.diagnosis.claims.values import values_in, word_numbers
+from critiqor.diagnosis.signals.text import decode_json
 from critiqor.model.sanitize import excerpt
 
 TYPE = "unsupported_claim"
 _MORE = re.compile(
-    r'"(?:next_?page(?:_?token)?|next_?cursor|next|continuation(?:_?token)?)":\s?(?:"[^"]+"|[1-9]\d*)'
-    r'|"(?:has_?more|has_?next(?:_?page)?|truncated|incomplete_results)":\s?true',
+    r'"@?(?:odata\.)?next_?(?:page(?:_?(?:token|url|link))?|cursor|link|url|offset|start)?":\s?(?:"[^"]+"|[1-9]\d*|\{[^}])'
+    r'|"continuation(?:_?token)?":\s?"[^"]+"'
+    r'|"(?:has_?more|has_?next(?:_?page)?|truncated|incomplete_results|more)":\s?true',
     re.IGNORECASE,
 )
-
-
+_TOTAL = re.compile(
+    r'"(?:(?:total|count|matches|hits)(?P<sure>_?(?:count|results|items|hits|records|entries|matches|size|elements))?'
+    r'|(?P<found>num_?found|result_?size_?estimate|result_?count))":\s?"?(?P<number>\d{1,9})"?\s?[,}]',
+    re.IGNORECASE,
+)
+_SHOWN = re.compile(
+    r"(?:showing|displaying|page|rows?|results?|records?|entries|seite|zeige\w*|affich\w+|página|mostrando|pagina|strona"
+    r"|страниц\w*|показан\w*|sayfa)\D{0,12}(?:\d+\s?[-–]\s?)?(?P<shown>\d+)\s?(?:of|out of|von|sur|de|di|van|z|из|/)\s?"
+    r"(?P<total>\d+)(?!\d*[.,:]\d)",
+    re.IGNORECASE,
+)
+_ELLIPSIS = re.compile(r"\W{0,4}(?:and )?(\d+) more\b", re.IGNORECASE)
+_LIMIT = re.compile(
+    r'"(?:limit|per_?page|page_?size|max_?results|max|count|top|first|size|rows|n)":\s?"?(\d+)', re.IGNORECASE
+)
 _PAGE = re.compile(
     r"\bpages?\b|\bseiten?\b|p[aá]gin|\bstron|страниц|sayfa|[页頁]|ページ|페이지|صفح|\bfirst \d+|\btop \d+|\bsample"
 )
 """Words with which an answer says how much of a list was read."""
+MIN_QUERY = 6
+"""Minimum number of characters of a search term that a call for everything repeats."""
+
+
+class _Remainder(NamedTuple):
+    """What a call left out of a list: how many entries it showed, and how many there are, as far as that is known."""
+
+    call: EpisodeCall
+    shown: int | None
+    total: int | None
 
 
 def check_paging(episode: Episode) -> list[CheckedClaim]:
-    """Return the claim of completeness about a list of which pages were left out."""
+    """Return the claim of completeness about a list of which a part was left out."""
     answer = episode.answer
     calls = [call for call in episode.calls if call.text]
     if answer is None or not calls:
@@ -32,27 +64,89 @@ def check_paging(episode: Episode) -> list[CheckedClaim]:
     if not speech.mentions("totality"):
         return []
     for number, call in enumerate(calls):
-        if not _MORE.search(call.text) or any(later.tool == call.tool for later in calls[number + 1 :]):
+        rest = _remainder(call)
+        later = calls[number + 1 :]
+        if rest is None or any(one.tool == call.tool for one in later) or _is_wanted(episode, rest):
             continue
-        if any(_PAGE.search(stance.lowered) for stance in speech.stances):
+        if any(_PAGE.search(stance.lowered) for stance in speech.stances) or _states(speech, rest):
             return []
-        for stance in speech.stances:
-            totality = speech.has(stance, "totality")
-            if stance.is_good_news and totality:
-                return [_incomplete(episode, call, stance.statement.start, stance.statement.end)]
+        if any(_covers(one, call) for one in later):
+            continue
+        for part in (part for stance in speech.stances for part in (stance, *speech.clauses(stance))):
+            if part.is_good_news and speech.has(part, "totality") and concerns(episode, part, call):
+                return [_incomplete(episode, rest, part.statement.start, part.statement.end)]
     return []
 
 
-def _incomplete(episode: Episode, call: EpisodeCall, start: int, end: int) -> CheckedClaim:
+def _remainder(call: EpisodeCall) -> _Remainder | None:
+    """Return what a call left out of a list; None if nothing shows that it did."""
+    more = _MORE.search(call.text) is not None
+    if said := _SHOWN.search(call.text):
+        first, every = int(said["shown"]), int(said["total"])
+        return _Remainder(call, first, every) if first < every else None
+    found = None if call.has_effect else _TOTAL.search(call.text)
+    shown = _length(call.text) if more or found else None
+    if found and shown:
+        total = int(found["number"])
+        limits = {int(limit) for limit in _LIMIT.findall(call.arguments)}
+        # A bare total may be a sum of money.
+        if shown < total and (more or found["sure"] or found["found"] or shown in limits):
+            return _Remainder(call, shown, total)
+        if shown >= total:
+            return None
+    return _Remainder(call, shown, None) if more else None
+
+
+def _length(text: str) -> int | None:
+    """Return the number of entries of the longest list in a JSON answer."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        value = decode_json(text)
+    except msgspec.DecodeError:
+        return None
+    lists = [value] if isinstance(value, list) else [each for each in value.values() if isinstance(each, list)]
+    longest = max(lists, key=len, default=None)
+    if longest is None:
+        return None
+    hidden = [int(found[1]) for each in longest if isinstance(each, str) and (found := _ELLIPSIS.match(each))]
+    return len(longest) - len(hidden) + sum(hidden)
+
+
+def _is_wanted(episode: Episode, rest: _Remainder) -> bool:
+    """Return whether the user asked for no more than was shown: the ten newest."""
+    language = episode.request_language
+    values = [*values_in(episode.request, language), *word_numbers(episode.request, language)]
+    return rest.shown is not None and any(value.number == rest.shown for value in values if value.readings)
+
+
+def _states(speech: Speech, rest: _Remainder) -> bool:
+    """Return whether an answer tells how many entries were left out, or both how many there are and were dealt with."""
+    if rest.shown is None or rest.total is None:
+        return False
+    values = [*speech.values, *word_numbers(speech.text, speech.language)]
+    stated = {value.number for value in values if value.readings}
+    return {rest.shown, rest.total} <= stated or rest.total - rest.shown in stated
+
+
+def _covers(later: EpisodeCall, call: EpisodeCall) -> bool:
+    """Return whether a later call is about everything that a search finds: it repeats the search terms."""
+    terms = [text for _, text in arguments_of(call) if len(text) >= MIN_QUERY]
+    return later.has_effect and bool(terms) and all(term.lower() in later.arguments.lower() for term in terms)
+
+
+def _incomplete(episode: Episode, rest: _Remainder, start: int, end: int) -> CheckedClaim:
     answer = episode.answer
     assert answer is not None
+    call = rest.call
+    how_many = f" ({rest.shown} of {rest.total})" if rest.total is not None else ""
     return CheckedClaim(
         text=answer,
         start=start,
         end=end,
         kind="completeness",
         status="unsupported",
-        reason=f"{call.name} answered that there is more, and the rest was not read",
+        reason=f"{call.name} answered that there is more{how_many}, and the rest was not read",
         calls=[call],
         problem=Problem(
             type=TYPE,
@@ -60,8 +154,8 @@ def _incomplete(episode: Episode, call: EpisodeCall, start: int, end: int) -> Ch
             severity="high",
             confidence=75,
             title=f"Spoke of everything, but read only a part of what {call.name} found",
-            explanation=f"The answer says “{excerpt(answer.text[start:end], 100)}”. The result says that there are "
-            "more pages, which no call requested.",
+            explanation=f"The answer says “{excerpt(answer.text[start:end], 100)}”. The result says that there is "
+            f"more{how_many}, which no call requested.",
             recommendation="Have the agent read all pages, or say how many it has read.",
         ),
     )

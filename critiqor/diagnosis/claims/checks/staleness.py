@@ -34,6 +34,19 @@ _RELOADS = re.compile(
 )
 
 
+_PREVIEW = re.compile(
+    r"\b(?:terraform|tofu|terragrunt) (?:plan|validate)\b|\bpulumi preview\b|\bhelm (?:diff|template|lint)\b"
+    r"|\bkubectl diff\b|\bcdk (?:diff|synth)\b|\bansible-playbook\b.*--check\b|\bnginx -t\b"
+    r"|\b(?:visudo|sshd|named-checkconf|apachectl) -?\w*t\b"
+    r"|\bdocker[ -]compose config\b|\bpromtool check\b|--dry-run\b"
+)
+"""Command lines that say what the files of a configuration would do."""
+
+
+def _checks(call: EpisodeCall) -> bool:
+    return call.is_check or (bool(call.line) and _PREVIEW.search(call.line) is not None)
+
+
 def _changes_subject(call: EpisodeCall, check: EpisodeCall) -> bool:
     """Return whether a call changed what a check is about."""
     if call.meaning.state == "failure":
@@ -45,10 +58,10 @@ def _changes_subject(call: EpisodeCall, check: EpisodeCall) -> bool:
         return True
     if call.kind is Kind.CHANGE:
         path = _path(call)
-        return (check.is_check and not _PROSE.search(path)) or path.rsplit("/", 1)[-1] in check.line
+        return (_checks(check) and not _PROSE.search(path)) or path.rsplit("/", 1)[-1] in check.line
     if not call.line or call.is_check or call.kind is not Kind.COMMAND:
         return False
-    if check.is_check and _WRITES.search(call.line) is not None:
+    if _checks(check) and _WRITES.search(call.line) is not None:
         return True
     return bool(_files(call) & _files(check)) and _WRITES.search(call.line) is not None
 
@@ -92,18 +105,31 @@ def check_staleness(episode: Episode) -> list[CheckedClaim]:
         later = [call for call in calls if call.order > check.order]
         changes = [call for call in later if _changes_subject(call, check)]
         if not changes or any(
-            call.is_check and call.order > changes[-1].order and _is_same(call, check) for call in later
+            _checks(call) and call.order > changes[-1].order and _is_same(call, check) for call in later
         ):
             continue
-        if check.line and not check.is_check and (not speech.values or has_doubts or _SEARCH.search(check.line)):
+        if check.line and not _checks(check) and (not speech.values or has_doubts or _SEARCH.search(check.line)):
             continue
         if _is_disclosed(speech, check):
             continue
         for stance in speech.stances:
             for part in (stance, *speech.clauses(stance)):
-                if part.is_good_news and not part.is_uncertain and _reports(speech, part, check, later):
+                is_fact = part.is_good_news or _quotes(speech, part, check)
+                if is_fact and not part.is_uncertain and _reports(speech, part, check, later):
                     return [_stale(answer, part, check, changes[-1])]
     return []
+
+
+def _quotes(speech: Speech, part: Stance, check: EpisodeCall) -> bool:
+    """Return whether a clause denies something in the words of the check: a plan that shows no changes."""
+    if not part.is_asserted or not _checks(check):
+        return False
+    return any(
+        f"{word} {following[0]}" in check.lowered
+        for word in speech.words(part, "negations")
+        for _, found, after in (part.lowered.partition(word),)
+        if found and (following := after.split())
+    )
 
 
 def _is_disclosed(speech: Speech, check: EpisodeCall) -> bool:
@@ -180,7 +206,7 @@ def _reports(speech: Speech, stance: Stance, check: EpisodeCall, later: list[Epi
     if not check.line:
         names = [text.lower() for _, text in arguments_of(check) if not _OBJECT.search(text)]
         return any(name in stance.lowered for name in names if len(name) >= (2 if not name.isascii() else 4))
-    if not check.is_check:
+    if not _checks(check):
         return False
     if {word for word in tokens(check.line) & tokens(stance.lowered) if len(word) >= 4}:
         return True

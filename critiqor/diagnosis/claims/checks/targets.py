@@ -16,9 +16,9 @@ MAX_REQUEST = 8_000
 """Maximum number of characters of a request whose names are looked for."""
 _HANDLE = re.compile(r"(?<![\w&/])[#@][\w-]{3,}")
 _CODE = re.compile(r"`([^`\n]{3,60})`")
-_BRANCH = re.compile(r"(?<![\w./:])[\w-]+/[\w./-]*\w")
-_PER = re.compile(r"\d+/.*|[^/.]*/[^/.]{1,3}|(?:and|he|his|him|yes|either)/\w+", re.IGNORECASE)
-"""A unit such as Mbit/s, a price for each of something, or two words or numbers of which one is meant."""
+_BRANCH = re.compile(r"(?<![\w./:$€£])[^\W\d][\w-]*/[\w./-]*\w")
+_PER = re.compile(r"[^/.]*/[^/.]{1,3}|(?:and|he|his|him|yes|either)/\w+|[$€£]?\d[\d.,]*\w?/.*", re.IGNORECASE)
+"""A unit such as Mbit/s, a price per unit, or two words or numbers of which one is meant."""
 _MAY_BE_CAMEL = re.compile(r"[A-Z](?<=[a-z].)")
 _CAMEL = re.compile(r"\b[a-z]+[A-Z]\w+\b|\b\w+_\w+\b")
 

@@ -101,7 +101,10 @@ def _claim(speech: Speech, hit: Hit, domain: Domain) -> Stance | None:
     if stance is None or stance.statement.cells or len(stance.lowered) > MAX_STATEMENT:
         return None
     is_ticked = _is_ticked(stance)
-    if stance.is_question or stance.is_attributed or stance.is_uncertain or (stance.is_limited and not is_ticked):
+    if stance.is_question or stance.is_attributed or stance.is_uncertain:
+        return None
+    # What follows may be limited: "I called the shop, and only roses are left".
+    if not is_ticked and any(_holds(clause, hit) and clause.is_limited for clause in speech.clauses(stance)):
         return None
     # What follows may be bad news: "I searched the inbox and the spam folder, and there is nothing".
     start = stance.statement.start
@@ -120,10 +123,11 @@ def _claim(speech: Speech, hit: Hit, domain: Domain) -> Stance | None:
 
 def _asserts(speech: Speech, stance: Stance, hit: Hit) -> bool:
     """Return whether the clause around a place is no plan, although another one of the statement is."""
-    return any(
-        clause.statement.start <= hit.start < clause.statement.end and not clause.is_plan
-        for clause in speech.clauses(stance)
-    )
+    return any(_holds(clause, hit) and not clause.is_plan for clause in speech.clauses(stance))
+
+
+def _holds(clause: Stance, hit: Hit) -> bool:
+    return clause.statement.start <= hit.start < clause.statement.end
 
 
 _TICK = re.compile(r"\[x\]|[✅☑✔✓]", re.IGNORECASE)

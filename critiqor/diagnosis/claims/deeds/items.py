@@ -134,7 +134,7 @@ def done_clauses(speech: Speech) -> Iterator[Stance]:
 
 def _untouched(episode: Episode, answer: EpisodeText, speech: Speech) -> list[CheckedClaim]:
     """Return the claim about an item of the request, if all calls are about the others."""
-    items = _items(episode)
+    items = items_of(episode)
     effects = [call for call in episode.calls if call.has_effect]
     if len(items) < MIN_ITEMS or not effects or not all(map(_does_one_thing, effects)):
         return []
@@ -156,7 +156,7 @@ def _untouched(episode: Episode, answer: EpisodeText, speech: Speech) -> list[Ch
     return []
 
 
-def _items(episode: Episode) -> list[Item]:
+def items_of(episode: Episode) -> list[Item]:
     """Return the parts of the last request that have words of their own."""
     request = episode.requests[-1].text
     if len(request) > MAX_REQUEST:

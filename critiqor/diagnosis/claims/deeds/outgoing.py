@@ -10,10 +10,13 @@ from critiqor.diagnosis.claims.episode import EpisodeCall, EpisodeText
 from critiqor.diagnosis.signals.text import decode_json
 from critiqor.spans.calls import Kind
 
-_OUTGOING = (
-    *("body", "text", "message", "content", "comment", "description", "title", "subject", "summary", "caption"),
-    *("note", "notes", "remark", "remarks", "resolution", "details", "reply", "html", "markdown", "nota", "notiz"),
+_OUTGOING = frozenset(
+    (
+        *("body", "text", "message", "content", "comment", "description", "title", "subject", "summary", "caption"),
+        *("note", "notes", "remark", "remarks", "resolution", "details", "reply", "html", "markdown", "nota", "notiz"),
+    )
 )
+"""The last word in the name of an argument that holds a text for others: `body`, `close_notes`, `customerComment`."""
 _MESSAGE = re.compile(
     r"(?:\s-\w*m|--(?:message|body|title|notes|description|comment|subject))[= ]\s*\$?"
     r"(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')",
@@ -22,6 +25,7 @@ _MESSAGE = re.compile(
 _HERE = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)\n\s*\1", re.DOTALL)
 """A text that follows in the lines after a command."""
 _SPEAKS = re.compile(r"\bgit (?:commit|tag|merge)\b|\b(?:gh|glab) (?:pr|issue|release|mr)\b")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 MIN_OUTGOING = 20
 """Minimum number of characters of a text for others that is checked."""
 
@@ -61,4 +65,9 @@ def _texts_of(arguments: str) -> list[str]:
         return []
     if not isinstance(value, dict):
         return []
-    return [text for name in _OUTGOING if isinstance(text := value.get(name), str)]
+    return [text for name, text in value.items() if isinstance(text, str) and _last_word(name) in _OUTGOING]
+
+
+def _last_word(name: str) -> str:
+    words = _WORD.findall(name)
+    return words[-1].lower() if words else name

@@ -63,7 +63,7 @@ def shown_items(episode: Episode) -> Iterator[Items]:
     for call in episode.calls:
         if call.kind in (Kind.ACTION, Kind.CHANGE, Kind.THOUGHT) or call.is_check:
             continue
-        for names in (_files(call.text), _members(call.text)):
+        for names in (_files(call.text), _members(call.text), _lines(call)):
             if MIN_ITEMS <= len(names) <= MAX_ITEMS:
                 yield Items(tuple(names), call.order, call)
 
@@ -75,6 +75,13 @@ def _files(text: str) -> list[str]:
     lines = [line.split() for line in text.splitlines() if line.strip()]
     names = [word for words in lines if all(map(_is_file, words)) for word in words]
     return list(dict.fromkeys(names)) if len(names) * 2 > sum(map(len, lines)) else []
+
+
+def _lines(call: EpisodeCall) -> list[str]:
+    """Return the names of a list with one on each line: services, hosts, accounts."""
+    lines = call.text.split("\n", MAX_ITEMS + 1) if call.line else []
+    names = [name for line in lines if (name := line.strip())]
+    return list(dict.fromkeys(names)) if all(_MACHINE.fullmatch(name) for name in names) else []
 
 
 def _is_file(word: str) -> bool:

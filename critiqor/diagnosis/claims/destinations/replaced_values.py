@@ -142,6 +142,8 @@ def _branches(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterato
 
 def _environments(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[Mismatch]:
     named = _environments_in(asked.lower())
+    forbidden = set(_forbidden_environments(episode)) if len(named) > 1 else set()
+    named = [name for name in named if name not in forbidden]
     if len(named) != 1:
         return
     [wanted] = named
@@ -152,7 +154,7 @@ def _environments(episode: Episode, calls: list[EpisodeCall], asked: str) -> Ite
             break
         shown = call.line if call.line else call.facts
         if _CONTEXT.search(f"{call.tool} {shown}"):
-            shown += f"\n{call.text}"
+            shown += f"\n{_current(call.text)}"
         elif call in calls:
             shown += "\n".join(["", *(line for line in call.text.splitlines() if _PLACED.search(line))])
         seen.update(_environments_in(shown.lower().replace("_", " ")))
@@ -161,7 +163,28 @@ def _environments(episode: Episode, calls: list[EpisodeCall], asked: str) -> Ite
         return
     [used] = others
     acting = [call for call in calls if call.kind is Kind.ACTION or _ACTS.search(call.line)] or last
-    yield Mismatch(call=acting[-1], kind="environment", wanted=wanted, used=used, used_forms=())
+    yield Mismatch(
+        call=acting[-1], kind="environment", wanted=wanted, used=used, used_forms=(used,) if used in forbidden else ()
+    )
+
+
+def _current(text: str) -> str:
+    """Return the lines of a list of contexts that are marked as the current one; without a mark, all of them."""
+    marked = [line for line in text.splitlines() if _MARKED.match(line)]
+    return "\n".join(marked) if marked else text
+
+
+_MARKED = re.compile(r"\s*\*\s|.*\s(?:\*|True|true|active|ACTIVE|current)\s*$")
+
+
+def _forbidden_environments(episode: Episode) -> Iterator[str]:
+    """Yield the environments that a request says are not to be touched."""
+    for text in episode.requests:
+        speech = episode.speech(text)
+        for stance in speech.stances:
+            for clause in speech.clauses(stance):
+                if speech.has(clause, "negations"):
+                    yield from _environments_in(clause.lowered)
 
 
 def _addresses(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[Mismatch]:
@@ -270,26 +293,37 @@ MAX_WORDS_BEFORE_DATE = 3
 
 def _dates(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[Mismatch]:
     """Yield a date that a single entry was made for, other than the one the request names."""
-    found: dict[tuple[int | None, int, int], tuple[EpisodeCall, str]] = {}
+    found: dict[tuple[int, int], tuple[EpisodeCall, str]] = {}
     for call in calls:
-        if call.kind not in (Kind.ACTION, Kind.CHANGE) or '"path"' in call.arguments:
+        if call.line or '"path"' in call.arguments:
+            continue
+        # A tool whose name does not say what it does has made an entry if its result says so.
+        if call.kind not in (Kind.ACTION, Kind.CHANGE) and call.meaning.state != "success":
             continue
         for key, text in arguments_of(call):
-            if _DATE_KEY.search(key) and not re.search(r"Z$|[+-]\d\d:?\d\d$", text):
-                found |= {each.date: (call, each.text) for each in values_in(text) if each.date is not None}
+            if _DATE_KEY.search(key):
+                # The rest of a time with its zone is read as another date.
+                day = text.partition("T")[0] if _ISO.match(text) else text
+                dates = [each for each in values_in(day) if each.date is not None]
+                found |= {each.date[1:]: (call, text) for each in dates if each.date is not None}
     if len(found) != 1:
         return
-    wanted = {value.date: value for value in values_in(asked, language_of(asked)) if value.date is not None}
+    wanted = {value.date[1:]: value for value in values_in(asked, language_of(asked)) if value.date is not None}
     if len(wanted) != 1:
         return
     [(date, value)] = wanted.items()
     if _RELATIVE.search(" ".join(asked[: value.start].split()[-MAX_WORDS_BEFORE_DATE:])):
         return
-    if any(other[1:] == date[1:] for other in found):
-        return
     [(other, (call, used))] = found.items()
-    forms = (used.lower(), str(other[2]))
-    yield Mismatch(call=call, kind="date", wanted=value.text, used=used, used_forms=forms)
+    # At night, the date in universal time is another one.
+    is_near = used.endswith("Z") and abs(other[1] - date[1]) <= 1
+    if other == date or is_near:
+        return
+    forms = (used.lower(), str(other[1]))
+    yield Mismatch(call=call, kind="date", wanted=value.text.rstrip(" ,.;"), used=used, used_forms=forms)
+
+
+_ISO = re.compile(r"\d{4}-\d\d-\d\dT")
 
 
 def _sibling_mismatches(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[Mismatch]:
