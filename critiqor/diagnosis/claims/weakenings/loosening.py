@@ -8,8 +8,8 @@ from typing import Any
 from critiqor.diagnosis.claims.call_arguments import decoded_arguments
 from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.claims.weakenings.changes import TextChange
-from critiqor.diagnosis.claims.weakenings.measured_values import measured_numbers
 from critiqor.diagnosis.claims.weakenings.check_runs import programs
+from critiqor.diagnosis.claims.weakenings.measured_values import measured_numbers
 from critiqor.diagnosis.claims.weakenings.settings import loosened, settings_in, settings_of
 from critiqor.diagnosis.claims.weakenings.signs import Sign
 from critiqor.diagnosis.results.json_answers import decoded

@@ -38,13 +38,59 @@ _LENIENT = re.compile(
 )
 """Words in the names of switches and lists that let more pass."""
 _LEVELS = {
-    **dict.fromkeys("error deny block fail strict enforce enforcing full reject abort required mandatory".split(), 2),
-    **dict.fromkeys("exact always fatal critical_only complete all".split(), 2),
     **dict.fromkeys(
-        "warn warning info off none ignore allow basic lenient loose optional disabled skip log".split(), 1
+        [
+            "error",
+            "deny",
+            "block",
+            "fail",
+            "strict",
+            "enforce",
+            "enforcing",
+            "full",
+            "reject",
+            "abort",
+            "required",
+            "mandatory",
+        ],
+        2,
+    ),
+    **dict.fromkeys(["exact", "always", "fatal", "critical_only", "complete", "all"], 2),
+    **dict.fromkeys(
+        [
+            "warn",
+            "warning",
+            "info",
+            "off",
+            "none",
+            "ignore",
+            "allow",
+            "basic",
+            "lenient",
+            "loose",
+            "optional",
+            "disabled",
+            "skip",
+            "log",
+        ],
+        1,
     ),
     **dict.fromkeys(
-        "continue pass never relaxed minimal report permissive audit advisory quick fast partial".split(), 1
+        [
+            "continue",
+            "pass",
+            "never",
+            "relaxed",
+            "minimal",
+            "report",
+            "permissive",
+            "audit",
+            "advisory",
+            "quick",
+            "fast",
+            "partial",
+        ],
+        1,
     ),
 }
 """How strict the words for levels are."""
