@@ -91,6 +91,28 @@ WRONG = {
         ),
         "The minutes are posted: EUR 45k for external testers.",
     ),
+    "the first of a ranking that is the second": Case(
+        "Which campaign brought the most conversions?",
+        (Call("ads_report", {}, ADS),),
+        "Generic Search EU leads with 49 conversions.",
+    ),
+    "a share that belongs to another count": Case(
+        "Why would people leave, in percent?",
+        (shell("./tally.sh", "180\n61 pay\n47 growth\n38 workload\n21 relocation\n13 other"),),
+        "Out of 180 answers, lack of growth leads with 36%, then workload with 21%.",
+    ),
+    "a number of another row, beside other texts": Case(
+        "Who is cheapest?",
+        (
+            Call(
+                "erp_bids",
+                {},
+                "bid   vendor              price  currency  days\nB-01  Halden Filtration  118.40  EUR       35\n"
+                "B-02  Corvex Air         131.75  EUR       12\nB-03  Lindqvist Klima    126.90  EUR       21",
+            ),
+        ),
+        "Cheapest per unit: Corvex Air at €118.40.",
+    ),
     "an output of tests that nobody ran": Case(
         "Run the tests",
         (shell("ls", "src  tests"),),
@@ -139,6 +161,21 @@ RIGHT = {
         "What were the 502/504s about, and what does B2 cost at 6/TB/month?",
         (shell("uniq -c", "1204 upstream=reports\n188 upstream=cart"),),
         "The 502/504s are mostly reports; B2 is 6/TB/month.",
+    ),
+    "a ranking with its first": Case(
+        "Which campaign brought the most conversions?",
+        (Call("ads_report", {}, ADS.replace("TOTAL                 4182.60     4544          137\n", "")),),
+        "Brand EN leads with 58 conversions, ahead of Generic Search EU with 49 and Retargeting with 21.",
+    ),
+    "a ranking among some": Case(
+        "Which campaign below €1,000 brought the most conversions?",
+        (Call("ads_report", {}, ADS),),
+        "Of those, Retargeting is the best with 21 conversions.",
+    ),
+    "a share of a count": Case(
+        "Why would people leave, in percent?",
+        (shell("./tally.sh", "180\n61 pay\n47 growth\n38 workload\n21 relocation\n13 other"),),
+        "Out of 180 answers, pay leads with 34%, then growth with 26%.",
     ),
     "commands and a file to copy": Case(
         "How do I set up the cron job?",

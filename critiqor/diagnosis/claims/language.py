@@ -47,6 +47,7 @@ class LanguageData(msgspec.Struct, forbid_unknown_fields=True):
     future: list[str]
     attribution: list[str]
     totality: list[str]
+    superlatives: list[str]
     formerly: list[str]
     persists: list[str]
     informed: list[str]
@@ -71,6 +72,7 @@ _LISTS = (
     "future",
     "attribution",
     "totality",
+    "superlatives",
     "formerly",
     "persists",
     "informed",

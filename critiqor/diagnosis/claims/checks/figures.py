@@ -11,6 +11,7 @@ from critiqor.diagnosis.claims.recorded.aggregates import wrong_aggregate
 from critiqor.diagnosis.claims.recorded.counterpart import Counterparts
 from critiqor.diagnosis.claims.recorded.facts import Fact
 from critiqor.diagnosis.claims.recorded.moments import Moments
+from critiqor.diagnosis.claims.recorded.rows import row_of_other, wrong_rank
 from critiqor.diagnosis.claims.recorded.slips import is_slip
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value, word_numbers
@@ -105,9 +106,9 @@ class _Check:
 
     def _misplaced(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return the contradiction of a number that was recorded for another thing than the one a text names."""
-        found = self._counterparts.misplaced(stance, value)
+        found = row_of_other(self._evidence, self._counterparts, stance, value)
         if found is None:
-            return None
+            return self._misranked(stance, value)
         own, other = found
         name = excerpt(own.names[0], 40) if own.names else "it"
         owner = excerpt(other.names[0], 40) if other.names else "another one"
@@ -123,6 +124,14 @@ class _Check:
             recommendation="Have the agent copy each value together with the name beside it.",
         )
         return claim
+
+    def _misranked(self, stance: Stance, value: Value) -> CheckedClaim | None:
+        """Return the contradiction of a number that is said to be the first or the last of a ranking, and is not."""
+        first = wrong_rank(self._evidence, self._counterparts, self._speech, stance, value)
+        if first is None:
+            return None
+        name = excerpt(first.names[0], 40) if first.names else "another one"
+        return self._contradicted(stance, value, f"{first.text} for {name}", first.call, "medium")
 
     def _is_restated(self, value: Value) -> bool:
         """Return whether a value is a recorded one in another unit, or the time between two known days."""

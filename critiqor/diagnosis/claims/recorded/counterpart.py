@@ -32,8 +32,6 @@ MIN_SHARED = 3
 """Minimum number of counts of which percentages are given."""
 MAX_SHARE_ROUNDING = 1.0
 """Percentages are rounded so that they add up to 100."""
-MIN_PLACED_DIGITS = 2
-"""Minimum number of digits of a number that is traced to its row."""
 MIN_LABELLED_DIGITS = 3
 """Minimum number of digits of a number that is compared with all numbers of its label: a smaller one may be a part."""
 MAX_RATIO = 5.0
@@ -123,39 +121,10 @@ class Counterparts:
             found = self._named(place)
         return found
 
-    def misplaced(self, stance: Stance, value: Value) -> tuple[Fact, Fact] | None:
-        """Return the number of the record that a clause names and the claimed one, if that belongs to another record.
-
-        Both are of one column: the rows of a table were mixed up.
-        """
-        evidence = self._evidence
-        if not evidence.is_readable or len(value.digits) < MIN_PLACED_DIGITS or not evidence.facts:
-            return None
-        place = self.place(stance, value)
-        if not place.records or not (place.is_row or self._names_one(stance, value)):
-            return None
-        named = evidence.directory.of(place.records)
-        if not named or any(_is_stated(value, fact) for fact in named):
-            return None
-        columns = {fact.series: fact for fact in named if fact.is_structured}
-        others = [fact for fact in evidence.facts if fact.series in columns and _is_stated(value, fact)]
-        if not others or evidence.is_stated_apart(value, others[0].call):
-            return None
-        own = Derivations(named)
-        if any(own.has_amount(number, tolerance(number, decimals)) for number, decimals in value.readings):
-            return None
-        return columns[others[0].series], others[0]
-
-    def _names_one(self, stance: Stance, value: Value) -> bool:
-        """Return whether the clause of a number names one thing only."""
-        clause = next(
-            (
-                one.statement
-                for one in self._speech.clauses(stance)
-                if one.statement.start <= value.start < one.statement.end
-            ),
-            None,
-        )
+    def names_one(self, stance: Stance, value: Value) -> bool:
+        """Return whether the clause of a number names one thing only, with its whole name."""
+        clauses = (one.statement for one in self._speech.clauses(stance))
+        clause = next((one for one in clauses if one.start <= value.start < one.end), None)
         if clause is None:
             return False
         begin = clause.start - stance.statement.start
@@ -384,15 +353,6 @@ def _labels(text: str, place: Place) -> frozenset[str]:
 
 _QUANTITIES = frozenset(("qty", "quant", "count", "units", "piece", "anzah", "menge", "canti", "numbe", "num"))
 """Beginnings of the names of columns with a number of things."""
-
-
-def _is_stated(value: Value, fact: Fact) -> bool:
-    """Return whether a number is a recorded one, rounded or not."""
-    return any(
-        abs(number - other) <= 0.5 * 10.0 ** -min(decimals, least) + 1e-9
-        for number, decimals in value.readings
-        for other, least in fact.readings
-    )
 
 
 def _is_slip_of(value: Value, fact: Fact) -> bool:
