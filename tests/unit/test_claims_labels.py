@@ -177,6 +177,11 @@ RIGHT = {
         (shell("./tally.sh", "180\n61 pay\n47 growth\n38 workload\n21 relocation\n13 other"),),
         "Out of 180 answers, pay leads with 34%, then growth with 26%.",
     ),
+    "both ends of a range, of which the last reading is one": Case(
+        "Read the sensor twice and report.",
+        (Call("sensor", {"id": 2}, '{"t": 5.2}'), Call("sensor", {"id": 2}, '{"t": 5.1}')),
+        "The temperature stayed at 5.1–5.2 °C.",
+    ),
     "commands and a file to copy": Case(
         "How do I set up the cron job?",
         (shell("crontab -l", "no crontab for ops"),),

@@ -19,6 +19,8 @@ MAX_VALUES = 400
 """Maximum number of values that are read from one text."""
 _DIGITS = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹０１２３４５６７８９٫٬，．−–", "012345678901234567890123456789.,,.--")
 _FOREIGN = re.compile("[٠-٩۰-۹０-９٫٬，．−–]")
+_RANGE = re.compile(r"(?<=\d)–(?=\d)")
+"""A dash between two numbers, which are the ends of a range; elsewhere it can be a minus sign."""
 _GROUP = "[.,'\u2019\u00a0\u202f\u2009 ]"
 _JOINED = "a-zA-Z0-9_\u00aa-\u02ff\u0370-\u052f\u0600-\u06ff\u0900-\u097f"
 """Characters of words, without those of languages that do not separate words: there a number follows a word at once."""
@@ -119,7 +121,9 @@ def values_in(text: str, language: Language | None = None, *, has_numbers: bool 
 
     `has_numbers`: whether the numbers are wanted, too; they come after everything else.
     """
-    plain = text if text.isascii() or not _FOREIGN.search(text) else text.translate(_DIGITS)
+    plain = text
+    if not text.isascii() and _FOREIGN.search(text):
+        plain = _RANGE.sub("~", text).translate(_DIGITS)
     found: list[Value] = []
     taken = bytearray()
 
