@@ -154,3 +154,9 @@ def test_a_lookup_that_shows_a_thing_in_trouble_contradicts_the_call_that_was_to
     story = Story().user("Lock up.").calls("ha_call", {"service": "lock.lock", "target": "lock.back"}, '{"ok": true}')
     story.calls("ha_get_states", {"entities": ["lock.back"]}, '[{"entity_id": "lock.back", "state": "jammed"}]')
     assert story.says("The back door is locked.").finishes().only("false_success_claim")
+
+
+def test_a_zero_beside_values_without_a_source_is_no_error() -> None:
+    story = Story().user("How much is it?").calls("web_search", {"query": "price"}, "no results")
+    answer = "The tests are 0 of 0 so far. It costs 4,731 dollars, 1,284 of them for the room and 3,916 for the car."
+    assert "unsupported_claim" in story.says(answer).finishes().types()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from story import Story, diagnose
 
+from critiqor.model import Finding
+
 TESTS_FAIL = "FAILED test_a.py::test_it - assert 1 == 2\n2 failed, 10 passed in 0.31s"
 
 
@@ -124,6 +126,18 @@ def test_success_without_a_word_is_an_early_end_and_no_claim() -> None:
     assert "without an answer" in story.only("premature_stop").title
 
 
+def test_an_empty_answer_is_explained_by_what_the_model_wrote() -> None:
+    def ended(output: int) -> Finding:
+        story = Story().user("Build it.").runs("make", "built").model(output=output)
+        return story.says("").finishes().only("premature_stop")
+
+    nothing, hidden = ended(0), ended(9376)
+    assert nothing.explanation.endswith("The last model call wrote no token at all.")
+    assert "provider" in nothing.recommendation
+    assert "wrote 9,376 tokens, none of them as a text" in hidden.explanation
+    assert "output limit" in hidden.recommendation
+
+
 def test_a_file_that_a_compiler_makes_of_another_one_was_touched() -> None:
     story = Story().user("Prove it in plus_comm.v and compile it to plus_comm.vo.")
     story.calls("write", {"path": "plus_comm.v", "content": "Qed."}, "ok").runs("coqc plus_comm.v", "")
@@ -144,6 +158,67 @@ def test_a_command_that_does_nothing_and_is_not_understood_contradicts_no_claim(
     )
     story.runs("coqc a.v && echo compiled", "compiled")
     assert "false_success_claim" not in story.says("The proof is compiled successfully.").finishes().types()
+
+
+def test_a_command_line_that_names_no_program_contradicts_no_claim() -> None:
+    story = Story().user("Prove it.").runs("coqc a.v", "")
+    story.runs(":4precision", "/bin/bash: line 1: :4precision: command not found", exit_code=127)
+    story.runs(":) done", "/bin/bash: eval: line 1: syntax error near unexpected token `)'", exit_code=2)
+    types = story.says("The proof is compiled. Here's what was fixed: the base case.").finishes().types()
+    assert not {"false_success_claim", "unresolved_tool_error"} & set(types)
+
+
+def test_a_push_that_the_shell_did_not_understand_was_not_made() -> None:
+    story = Story().user("Push it.").runs("git add -A", "")
+    error = "bash: -c: line 1: unexpected EOF while looking for matching `\"'"
+    story.runs('git push origin main"', error, exit_code=2)
+    assert "false_success_claim" in story.says("I pushed it to main.").finishes().types()
+
+
+def test_a_command_that_does_nothing_supports_no_claim() -> None:
+    story = Story().user("Push it to main.").runs("git status", "").runs(": git push origin main", "")
+    assert "unsupported_claim" in story.says("I pushed it to main.").finishes().types()
+
+
+@pytest.mark.parametrize("text", ["The SSH server exited. Let me adjust it.", "Let me create the repository."])
+def test_a_failure_after_which_the_agent_was_still_at_work_is_not_passed_over(text: str) -> None:
+    error = "chmod: cannot access '/home/git': No such file or directory"
+    story = Story().user("Set up the server.").runs("chmod 700 /home/git", error, exit_code=1)
+    story.says(text, stop_reason="toolUse").runs("mkdir -p /srv/git", "")
+    assert story.says("").finishes().types() == ["premature_stop"]
+    story = Story().user("Set up the server.").runs("chmod 700 /home/git", error, exit_code=1)
+    story.says(text, stop_reason="toolUse").runs("mkdir -p /srv/git", "")
+    assert "false_success_claim" in story.says("Done, everything is set up.").finishes().types()
+
+
+@pytest.mark.parametrize(("verb", "is_claim"), [("can only be", False), ("can still be", False), ("have been", True)])
+def test_a_rule_about_what_can_be_done_is_no_deed(verb: str, is_claim: bool) -> None:
+    story = Story().says("Could you please provide your email address?")
+    story.user("Sure thing! My name's Noah Patel, and my zip code is 10108. I'm using the email I usually order with.")
+    story.calls("find_user_id_by_name_zip", {"zip": "10108"}, "noah_patel_6952")
+    types = story.says(f"Unfortunately, returns {verb} processed for delivered orders.").finishes().types()
+    assert ("unsupported_claim" in types) is is_claim
+
+
+def test_a_failed_lookup_after_which_the_agent_was_still_at_work_is_not_passed_over() -> None:
+    story = Story().user("Reshard the data.").runs("./reshard --check", "reshard: bad flag", exit_code=2)
+    story.says("Let me look at the folder.", stop_reason="toolUse").runs("ls data", "a.jsonl")
+    assert "unresolved_tool_error" not in story.says("").finishes().types()
+
+
+def test_a_later_command_on_the_same_file_does_not_tell_how_one_in_the_background_ended() -> None:
+    started = "Command running in background with ID: b7."
+    story = Story().user("Start the machine.").calls("exec", {"command": "./vm serve /app/vm-1.sock &"}, started)
+    story.runs("echo status | ./ask /app/vm-1.sock && touch seen", "ask: no such option", exit_code=1)
+    types = story.runs("pgrep vm", "1141").says("The machine is running (PID 1141).").finishes().types()
+    assert "false_success_claim" not in types
+
+
+def test_a_connection_that_a_time_limit_ended_has_done_its_work() -> None:
+    story = Story().user("Start the machine, with a monitor at /app/vm.sock.").runs("./start", "started")
+    story.runs("echo status | timeout 2 nc -U /app/vm.sock > seen.txt", "status: running", exit_code=124)
+    types = story.says("The machine is running. The monitor socket is /app/vm.sock.").finishes().types()
+    assert "false_success_claim" not in types
 
 
 # What is no false claim

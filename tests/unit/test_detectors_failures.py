@@ -310,3 +310,16 @@ def test_searches_without_a_match_are_no_failures_in_any_form_of_their_exit_code
     for pattern in ("AKIA", "PRIVATE KEY", "ghp_"):
         story.fails("exec", {"command": f"grep -rn '{pattern}' ."}, "(Command exited with code 1)")
     assert story.says("Nothing found.").finishes().types() == []
+
+
+def test_a_command_that_does_nothing_is_no_success_after_failures() -> None:
+    def story() -> Story:
+        told = Story().user("Run it.")
+        for _ in range(6):
+            told.runs(". venv/bin/activate && python run.py", "venv/bin/activate: No such file", exit_code=1)
+        return told
+
+    finding = story().runs(": . venv/bin/activate && : python run.py", "").only("repeated_tool_failure")
+    assert (finding.severity, "then succeeded" in finding.title) == ("high", False)
+    finding = story().runs(". venv/bin/activate && python run.py", "42").only("repeated_tool_failure")
+    assert (finding.severity, "then succeeded" in finding.title) == ("medium", True)

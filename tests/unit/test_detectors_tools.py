@@ -45,6 +45,69 @@ def test_rule_of_a_tool_that_was_broken_is_misuse() -> None:
     assert "break a rule" in story.says("I could not do it.").only("tool_misuse").title
 
 
+REFUSED = "/bin/bash: eval: line 1: syntax error near unexpected token `)'"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        REFUSED,
+        "bash: -c: line 3: unexpected EOF while looking for matching `\"'",
+        "sh: 1: Syntax error: Unterminated quoted string",
+        "zsh:1: parse error near `)'",
+        "/bin/bash: line 1: ,: command not found",
+        "sh: 1: ]:: not found",
+        "zsh: command not found: ,",
+    ],
+)
+def test_command_lines_that_the_shell_does_not_accept_are_misuse(error: str) -> None:
+    story = Story().user("Build it.")
+    for number in range(3):
+        story.runs(f"x{number})", error, exit_code=2)
+    finding = story.says("I could not build it.").only("tool_misuse")
+    assert (finding.severity, finding.occurrences) == ("medium", 3)
+    assert "the shell does not accept the command line" in finding.title
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "./deploy.sh: line 4: syntax error near unexpected token `)'",
+        "/bin/bash: line 1: nc: command not found",
+        '  File "a.py", line 1\nSyntaxError: invalid syntax',
+        "psql: ERROR: syntax error at or near SELECT",
+    ],
+)
+def test_what_a_program_does_not_accept_is_no_misuse_of_the_shell(error: str) -> None:
+    story = Story().user("Deploy it.")
+    for number in range(3):
+        story.runs(f"./deploy.sh {number}", error, exit_code=2)
+    assert "tool_misuse" not in story.says("I could not deploy it.").types()
+
+
+def test_two_quotes_that_were_forgotten_are_no_misuse() -> None:
+    story = Story().user("Build it.").runs("make 'a", REFUSED, exit_code=2).runs("make 'b", REFUSED, exit_code=2)
+    assert "tool_misuse" not in story.says("I could not build it.").types()
+
+
+def test_a_command_that_does_nothing_puts_no_refused_command_line_right() -> None:
+    def story() -> Story:
+        told = Story().user("Build it.")
+        for number in range(3):
+            told.runs(f":) {number}", REFUSED, exit_code=2)
+        return told
+
+    assert story().runs(": make", "").says("I tried.").only("tool_misuse").severity == "medium"
+    assert story().runs("make", "built").says("I tried.").only("tool_misuse").severity == "low"
+
+
+def test_a_call_that_another_tool_accepts_was_put_right() -> None:
+    item = {"order": "W1", "items": ["a"]}
+    story = Story().user("Exchange it.").fails("exchange_item", item, "non-delivered order cannot be exchanged")
+    finding = story.calls("modify_item", item, "ok").says("The item was modified.").only("tool_misuse")
+    assert finding.severity == "low"
+
+
 def test_call_that_never_came_back_is_found() -> None:
     story = Story()
     story.begins("web_fetch", {"url": "https://x.org"})

@@ -371,3 +371,16 @@ def test_anything_in_a_trajectory_is_read_without_an_error(
         trace = document.read(Path(folder))
         assert [event.event_id for event in trace.events] == sorted({event.event_id for event in trace.events})
         diagnose(Path(folder, "trajectory.json"))
+
+
+def test_a_trajectory_that_was_broken_off_is_no_early_end_of_the_agent(tmp_path: Path) -> None:
+    def finds(trajectory: Trajectory) -> list[str]:
+        found = diagnose(trajectory.write(tmp_path)).failure_analysis.findings
+        return [finding.type for finding in found]
+
+    def begun() -> Trajectory:
+        return Trajectory().asks("Build it.").says("Let me build it.").runs("Bash", {"command": "make"}, "built")
+
+    assert finds(begun()) == []
+    assert finds(begun().runs("Bash", {"command": "make test"}, call_id="c2")) == []
+    assert finds(begun().says("", completion=0, extra={"stop_reason": "end_turn"})) == ["premature_stop"]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from critiqor.diagnosis.signals.tool_calls import kind_of, runs_tests
+from critiqor.diagnosis.signals.tool_calls import does_nothing, kind_of, runs_tests
 from critiqor.spans.calls import Kind
 
 NAMED = {
@@ -158,3 +158,15 @@ def test_command_that_runs_tests_is_known(command: str) -> None:
 @pytest.mark.parametrize("command", OTHERS.strip().splitlines())
 def test_command_that_only_mentions_tests_runs_none(command: str) -> None:
     assert not (kind_of("exec", line(command)) is Kind.COMMAND and runs_tests("exec", line(command)))
+
+
+@pytest.mark.parametrize("line", [":", " : ", ": make install", ": 'make > a' 2>&1", "true", ":\n: rm a", ": && true"])
+def test_a_null_command_does_nothing(line: str) -> None:
+    arguments = json.dumps({"command": line}, separators=(",", ":"))
+    assert does_nothing("exec", arguments)
+    assert kind_of("exec", arguments) is Kind.LOOKUP
+
+
+@pytest.mark.parametrize("line", [": > a.txt", ": && make", ":\nmake", ": $(make)", "truealert", ":make", "", "make :"])
+def test_a_command_line_with_more_than_null_commands_does_something(line: str) -> None:
+    assert not does_nothing("exec", json.dumps({"command": line}, separators=(",", ":")))

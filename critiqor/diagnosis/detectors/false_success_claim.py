@@ -9,8 +9,9 @@ from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.model import CausalStep
+from critiqor.model.formatting import counted
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import Kind, Message, Moment, ToolCall
+from critiqor.spans.calls import Kind, Message, ModelCall, Moment, ToolCall
 
 TYPE = "false_success_claim"
 MEANING = "the agent claimed success, but the recorded calls contradict it or do not support it"
@@ -20,11 +21,11 @@ ENDED = "premature_stop"
 """The type of an agent run that ended without an answer."""
 
 
-class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
+class FalseSuccessClaim(RunDetector[ToolCall | ModelCall | Message | Moment]):
     """Looks at the last message of an agent run that reports its own success."""
 
     NEEDS = (Message,)
-    OBSERVES = (ToolCall, Message, Moment)
+    OBSERVES = (ToolCall, ModelCall, Message, Moment)
 
     def __init__(self, run: AgentRun) -> None:
         super().__init__(run)
@@ -35,10 +36,14 @@ class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
         """Whether an action succeeded that may have been the agent's answer."""
         self._is_for_user = True
         self._end: Moment | None = None
+        self._model_call: ModelCall | None = None
+        """The last model call."""
 
-    def observe(self, span: ToolCall | Message | Moment, /) -> None:
+    def observe(self, span: ToolCall | ModelCall | Message | Moment, /) -> None:
         if isinstance(span, ToolCall):
             self._acted |= span.result is not None and span.kind is Kind.ACTION and not span.failed
+        elif isinstance(span, ModelCall):
+            self._model_call = span
         elif isinstance(span, Moment):
             if span.event_type == "agent_end":
                 self._end = span
@@ -57,6 +62,7 @@ class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
             return []
         if last.text or last.asks_tools or last.stop_reason not in (None, "stop"):
             return []
+        written = self._written_tokens()
         return [
             Draft(
                 type=ENDED,
@@ -64,16 +70,33 @@ class FalseSuccessClaim(RunDetector[ToolCall | Message | Moment]):
                 severity="medium",
                 confidence=70,
                 title="The agent run ended without an answer",
-                explanation="The agent's last message is empty, and it sent nothing through a tool either.",
+                explanation="The agent's last message is empty, and it sent nothing through a tool either."
+                + _sentence_on(written),
                 evidence=cite_events([last.event_id, end.event_id]),
                 first_bad_step=last.event_id,
                 chain=[
                     CausalStep(last.event_id, "The answer is empty", None),
-                    CausalStep(end.event_id, "Reported as a success", None),
+                    CausalStep(end.event_id, "The agent run ended as if complete", "precedes"),
                 ],
                 scope=self.run.scope,
-                recommendation="Check the stop reason and the output limit of the model, and ask the agent for a final "
-                "summary.",
+                recommendation="Send the request again when the model writes nothing, and look for the reason at its "
+                "provider."
+                if written == 0
+                else "Check the stop reason and the output limit of the model, and ask the agent for a final summary.",
                 verification="Run the same task again: the last message has text.",
             )
         ]
+
+    def _written_tokens(self) -> int | None:
+        """Return how many tokens the last model call wrote; None if its usage is unknown."""
+        call = self._model_call
+        return call.tokens - (call.input_tokens or 0) if call is not None and call.tokens else None
+
+
+def _sentence_on(written: int | None) -> str:
+    """Return what a model call wrote that led to no answer, as a sentence to append."""
+    if written is None:
+        return ""
+    if written == 0:
+        return " The last model call wrote no token at all."
+    return f" The last model call wrote {counted(written, 'token')}, none of them as a text or a tool call."

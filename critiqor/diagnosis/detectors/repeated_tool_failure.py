@@ -12,7 +12,7 @@ from critiqor.diagnosis.drafts.merging import MAX_PAST, PastDrafts
 from critiqor.diagnosis.loops.cascades import Cascades, Streak, is_code
 from critiqor.diagnosis.loops.common_causes import CauseGroup, CommonCauses
 from critiqor.diagnosis.signals.text import words
-from critiqor.diagnosis.signals.tool_calls import likeness_of_calls
+from critiqor.diagnosis.signals.tool_calls import does_nothing, likeness_of_calls
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -97,6 +97,8 @@ class RepeatedToolFailure(RunDetector[ToolCall | Message]):
         self._causes.succeeded(call)
         known = self._open.get(call.tool)
         if not known:
+            return
+        if does_nothing(call.tool, call.arguments):
             return
         for key in [key for key, streak in known.items() if _resolves(call, streak, self._index)]:
             known[key].recovered = True

@@ -13,18 +13,22 @@ from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.runs.tool_catalog import SEARCH_TOOLS, ToolCatalog
-from critiqor.diagnosis.signals.tool_calls import runs_commands
+from critiqor.diagnosis.signals.errors import is_refused_by_shell, names_no_program
+from critiqor.diagnosis.signals.tool_calls import does_nothing, runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import Kind, Moment, ToolCall
+from critiqor.spans.calls import Kind, Moment, ToolCall, command_line
 
 TYPE = "tool_misuse"
 MEANING = "unknown tools, rejected arguments, calls that never returned"
+MIN_REFUSED = 3
+"""Minimum number of command lines that the shell did not accept: everybody forgets a quote now and then."""
 _NO_TOOL = "there is no such tool"
 _INVALID = "the arguments are not valid"
 _RULE = "the arguments break a rule of the tool"
+_REFUSED = "the shell does not accept the command line"
 _UNKNOWN = re.compile(
     r"\b(?:tool|function) \S+ (?:not found|does not exist|is not available|is unknown)|\bunknown (?:tool|function)\b"
     r"|\bno such (?:tool|function)\b",
@@ -54,11 +58,16 @@ _EFFECTS = (Kind.ACTION, Kind.CHANGE)
 
 
 def is_misuse(call: ToolCall) -> bool:
-    """Return whether a call failed because it was made wrongly."""
-    return call.failed and _reason(call) is not None
+    """Return whether a call failed because it was made wrongly, and is nothing that could be repaired."""
+    reason = _reason(call) if call.failed else None
+    if reason == _REFUSED:
+        return names_no_program(command_line(call.arguments), call.output)
+    return reason is not None
 
 
 def _reason(call: ToolCall) -> str | None:
+    if runs_commands(call.tool) and is_refused_by_shell(f"{call.error or ''}\n{call.output}"):
+        return _REFUSED
     return _reason_in(call.error or "", call.tool, call.kind)
 
 
@@ -114,7 +123,7 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
         super().__init__(run)
         self._rejected: dict[tuple[str, str], CallGroup] = {}
         self._worked: dict[str, int] = {}
-        """Order of the last successful call of each tool."""
+        """Order of the last successful call of each tool, or of another one that put its rejected call right."""
         self._unknown: ToolCall | None = None
         """The last call, if there is no such tool."""
         self._replaced: set[str] = set()
@@ -142,7 +151,11 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
             self._replaced.add(self._unknown.tool)
         self._unknown = span if reason == _NO_TOOL else None
         if not span.failed:
-            self._worked[span.tool] = span.order
+            if not does_nothing(span.tool, span.arguments):
+                self._worked[span.tool] = span.order
+            for rejected in self._rejected.values():
+                if rejected.last.arguments == span.arguments != "{}":
+                    self._worked[rejected.last.tool] = span.order  # another tool was meant, and accepts the same
         elif reason is not None:
             group = self._rejected.get((span.tool, reason))
             if group is None:
@@ -152,7 +165,11 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
                 group.add(span)
 
     def findings(self) -> list[Draft]:
-        drafts = [self._draft(tool, reason, group) for (tool, reason), group in self._rejected.items()]
+        drafts = [
+            self._draft(tool, reason, group)
+            for (tool, reason), group in self._rejected.items()
+            if reason != _REFUSED or len(group) >= MIN_REFUSED
+        ]
         hanging = [call for call in self._open if call.result is None and call.order < self._latest_before_end]
         return [*drafts, self._hanging(hanging)] if hanging and not self.run.was_stopped else drafts
 
@@ -161,10 +178,11 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
         unknown = reason == _NO_TOOL
         replaced = unknown and len(group) == 1 and tool in self._replaced
         repaired = replaced or self._worked.get(tool, 0) > last.order
+        is_habit = len(group) > 2 and reason != _REFUSED
         return Draft(
             type=TYPE,
             about=(tool, reason),
-            severity="medium" if (unknown and not replaced) or not repaired or len(group) > 2 else "low",
+            severity="medium" if (unknown and not replaced) or not repaired or is_habit else "low",
             confidence=90 if unknown else 75,
             title=f"`{tool}` was called wrongly: {reason}" + ("; a later call was correct" if repaired else ""),
             explanation=f"{counted(len(group), 'call was', 'calls were')} rejected: {excerpt(last.error or '', 160)}",
@@ -180,6 +198,9 @@ class ToolMisuse(RunDetector[ToolCall | Moment]):
             scope=self.run.scope,
             recommendation=f"Give the agent a tool named `{tool}`, or remove that name from its instructions."
             if unknown
+            else "Compare the recorded command line with what the model wrote: if they differ, its tool calls are "
+            "decoded wrongly."
+            if reason == _REFUSED
             else f"Describe the arguments of `{tool}` and their rules in the tool's description, with an example.",
             verification=f"Run the same task again: no call of `{tool}` is rejected.",
         )

@@ -13,7 +13,7 @@ from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
 from critiqor.diagnosis.signals.text import words
-from critiqor.diagnosis.signals.tool_calls import likeness_of_calls, runs_commands
+from critiqor.diagnosis.signals.tool_calls import does_nothing, likeness_of_calls, runs_commands
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -120,6 +120,8 @@ class UnresolvedToolError(RunDetector[ToolCall | Message]):
         self._requested: set[str] = set()
         """Words of the user's messages."""
         self._last_reply: Message | None = None
+        self._is_at_work = False
+        """Whether the agent went on after its last text, other than with an action such as sending a message."""
 
     def observe(self, span: ToolCall | Message, /) -> None:
         if isinstance(span, Message):
@@ -130,7 +132,10 @@ class UnresolvedToolError(RunDetector[ToolCall | Message]):
                 failure.is_admitted = True
         if not span.result or span.kind is Kind.THOUGHT:
             return
+        self._is_at_work |= span.kind is not Kind.ACTION
         if not span.failed:
+            if self._failures and does_nothing(span.tool, span.arguments):
+                return
             self._worked.add(span.tool)
             for failure in self._failures.values():
                 if not failure.is_repaired:
@@ -150,12 +155,14 @@ class UnresolvedToolError(RunDetector[ToolCall | Message]):
                 self._requested = set(words(message.text))
         # A single word in capitals, such as NO_REPLY or HEARTBEAT_OK, is a signal to OpenClaw, not to a person.
         elif message.text and not _TOKEN.fullmatch(message.text):
-            self._last_reply = message
+            self._last_reply, self._is_at_work = message, False
             for failure in self._failures.values():
                 if failure.first_reply is None:
                     failure.first_reply = message
 
     def findings(self) -> list[Draft]:
+        if self._is_at_work:
+            return []  # what there was to report, the agent had no occasion to report
         left = [
             failure
             for failure in self._failures.values()

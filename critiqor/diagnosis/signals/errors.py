@@ -85,3 +85,25 @@ def failure_kind(error: str, output: str) -> str:
         return error_kind(error)
     printed = "\n".join(printed_lines(output))
     return f"{error}: {error_kind(without_clock(printed))}" if printed else error
+
+
+_SHELL_ERROR = re.compile(
+    # A script is named by its file: `./deploy.sh: line 4: syntax error` is about the script, not about the call.
+    r"(?:^|: )(?:\S*/)?(?:(?:ba|da|k|z)?sh: ?|eval: )(?:(?:-c|eval|line \d+|\d+): )*"
+    r"(?:syntax error|unexpected EOF|parse error|unmatched |unterminated|-\S+: invalid option\s+eval:)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NOT_FOUND = re.compile(r"(?:^|: )[^\s\w./~$]\S*: (?:command )?not found|command not found: [^\s\w./~$]", re.MULTILINE)
+"""A word that was taken for a program, and whose first character cannot begin the name of one: `,`, `:q`, `]:`."""
+_NO_NAME = re.compile(r"(?:\s|\\[nrt])*(?![\w\s./~$\"'`\\(\[{!<>#%]|$)")
+"""The same for the first word of a command line, in which quotes, brackets and redirections can come first."""
+
+
+def is_refused_by_shell(output: str) -> bool:
+    """Return whether the shell itself did not accept a command line, so that no program is to blame."""
+    return _SHELL_ERROR.search(output) is not None or _NOT_FOUND.search(output) is not None
+
+
+def names_no_program(line: str, output: str) -> bool:
+    """Return whether a refused command line does not even name a program, so that nobody can say what it was for."""
+    return _NO_NAME.match(line) is not None and is_refused_by_shell(output)

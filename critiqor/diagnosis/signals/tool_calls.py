@@ -110,7 +110,7 @@ _DROPPED = re.compile(r"\d?>(?:&\d|\s?/dev/null)")
 _NEXT = re.compile(r"&&|\|\||[;|&\n()]|\\n")
 _PREFIX = r"(?:\w+=\S* +|sudo |time |env |nice |timeout \S+ )*"
 _READS = re.compile(
-    rf"{_PREFIX}(?:(?:cd|pwd|true|false|cat|ls|head|tail|grep|egrep|fgrep|rg|ag|wc|ps|pgrep|date|which|whoami|printenv|stat"
+    rf"{_PREFIX}(?:(?:cd|pwd|true|false|:|cat|ls|head|tail|grep|egrep|fgrep|rg|ag|wc|ps|pgrep|date|which|whoami|printenv|stat"
     r"|file|du|df|tree|uname|id|type|jq|less|more|sort|uniq|cut|tr|awk|nl|diff|cmp|test|echo|printf|basename|dirname"
     r"|realpath|readlink|hostname|uptime|free|lsof|ping|dig|command -v|sleep|find(?!.* -(?:delete|exec|ok))"
     r"|sed(?!.* -\w*i)|curl(?!.* (?:-[XdFToO]|--(?:request|data|form|upload|output))))(?:\s|$)"
@@ -142,10 +142,27 @@ def _kind_of_line(line: str) -> Kind:
     programs = _programs(bare)
     if _may_act(bare) and any(map(_CONSEQUENTIAL.match, programs)) and not _OWN_HOST.search(line):
         return Kind.ACTION
-    writes = ">" in bare or "`" in bare or "$(" in bare
-    if writes or not all(map(_READS.match, programs)):
+    if _writes(bare) or not all(map(_READS.match, programs)):
         return Kind.COMMAND
     return Kind.WAIT if any(map(_LIVE.match, programs)) else Kind.LOOKUP
+
+
+_NOTHING = re.compile(r"(?::|true)(?:\s|$)|$")
+_may_do_nothing = re.compile(r'"(?:command|cmd|script)":"(?:\s|\\[nrt])*(?::|true)').search
+
+
+def does_nothing(tool: str, arguments: str) -> bool:
+    """Return whether a call runs nothing but the null command: `: make install` succeeds without installing."""
+    if not _may_do_nothing(arguments) or not runs_commands(tool):
+        return False
+    line = _line_in(arguments)
+    bare = _bare(line[:_MAX_EXAMINED])
+    return not _writes(bare) and all(map(_NOTHING.match, _programs(bare)))
+
+
+def _writes(bare: str) -> bool:
+    """Return whether a command line without quoted parts writes a file or runs a command within another."""
+    return ">" in bare or "`" in bare or "$(" in bare
 
 
 def _bare(line: str) -> str:

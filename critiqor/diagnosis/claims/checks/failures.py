@@ -46,6 +46,7 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
     if (missing := calls_missing_in_series(episode)) and _is_all_good(episode, answer):
         failures = [*failures, *missing]
     admitted: list[EpisodeCall] = []
+    is_final = not any(call.order > answer.order and call.kind is not Kind.ACTION for call in episode.calls)
     last_effect = next((call.order for call in reversed(episode.calls) if call.has_effect), None)
     for call in failures:
         later = [text for text in episode.texts if text.order > call.order]
@@ -62,12 +63,14 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         open_texts = [text for text in later if not told or text.order > told[-1].order]
         if not open_texts:
             continue  # a text for others, after the answer, tells of it
-        claim = _claim(episode, call, open_texts)
+        claim = _claim(episode, call, open_texts, answer if is_final else None)
         asks = any(one.is_question or one.is_plan for one in episode.speech(answer).stances[-2:])
         following = episode.following.calls if episode.following is not None else []
         if asks and any(repeats(one, call) or resolves(one, call) for one in following):
             continue  # the user was asked, and it was done then
         asks = asks_about(episode, call, answer)
+        if not is_final and not claim.is_about_call:
+            continue  # the agent was still at work when it wrote its last text, and passes over nothing
         if (told and not claim.is_about_call) or (asks and claim.score < MIN_SCORE_BESIDE_QUESTION):
             continue
         checked = _checked(call, claim, is_last=call.order == last_effect)
@@ -135,7 +138,8 @@ class _Statement(NamedTuple):
         return self.stance is not None and (self.score > 0 or self.is_general)
 
 
-def _claim(episode: Episode, call: EpisodeCall, texts: list[EpisodeText]) -> _Statement:
+def _claim(episode: Episode, call: EpisodeCall, texts: list[EpisodeText], last: EpisodeText | None) -> _Statement:
+    """Return the statement of the texts that is most about a call. `last` is the text with which the work ended."""
     effects = [each for each in episode.calls if each.has_effect]
     worked = [each for each in effects if each.meaning.state == "success" and each.call_id != call.call_id]
     checked = any(each.is_check and each.meaning.state in ("success", "unknown") for each in episode.calls)
@@ -150,7 +154,7 @@ def _claim(episode: Episode, call: EpisodeCall, texts: list[EpisodeText]) -> _St
             if _is_about_other_check(speech, stance, call, checked=checked):
                 continue
             words = stems(tokens(stance.lowered))
-            is_general = _is_general(speech, stance, call, others, words)
+            is_general = _is_general(speech, stance, call, others, words, is_last=text is last or text.call is not None)
             # If nothing else was done, a deed that is reported is what the call was to do.
             is_general = is_general or (is_alone and any(speech.has(stance, f"actions.{name}") for name in DEEDS))
             found = _Statement(text, stance, len(words & about), is_general=is_general)
@@ -188,13 +192,18 @@ def _is_about_other_check(speech: Speech, stance: Stance, call: EpisodeCall, *, 
     return bool(own) and not said & own
 
 
-def _is_general(speech: Speech, stance: Stance, call: EpisodeCall, others: set[str], words: set[str]) -> bool:
-    """Return whether a statement speaks of the whole task, or of checks if the call is one."""
+def _is_general(
+    speech: Speech, stance: Stance, call: EpisodeCall, others: set[str], words: set[str], *, is_last: bool
+) -> bool:
+    """Return whether a statement speaks of the whole task, or of checks if the call is one.
+
+    A few words do so only at the end: in the middle of the work, they are about the call before them.
+    """
     if call.is_check and any(speech.has(stance, f"subjects.{name}") for name in CHECKS):
         return True
     if words & others or any(speech.has(stance, f"subjects.{name}") for name in ("test", "backup", "send")):
         return False
-    is_short = len(words) <= MAX_GENERAL_WORDS and not speech.values_of(stance)
+    is_short = is_last and len(words) <= MAX_GENERAL_WORDS and not speech.values_of(stance)
     return is_short or speech.has(stance, "totality")
 
 

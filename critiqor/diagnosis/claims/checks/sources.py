@@ -234,9 +234,9 @@ def _follows_from_others(value: Value, speech: Speech, evidence: Evidence) -> bo
     order = Sorted((*evidence.outputs.recorded, *others))
     number, decimals = value.readings[0]
     return any(
-        other and order.has(result, abs(result) * 0.5 * 10.0**-decimals / abs(number) + 1e-9)
+        order.has(result, abs(result) * 0.5 * 10.0**-decimals / abs(number) + 1e-9)
         for other in others
-        for result in ((number / other, number * other) if number else ())
+        for result in ((number / other, number * other) if number and other else ())
     )
 
 

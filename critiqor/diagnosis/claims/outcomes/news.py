@@ -86,7 +86,9 @@ def _names(call: EpisodeCall) -> set[str]:
 
 def _with_end(call: EpisodeCall, later: list[EpisodeCall]) -> EpisodeCall:
     """Return a call that went on in the background with how it ended, if a later look at it shows a failure."""
-    looks = [look for look in later if (look.kind is Kind.WAIT or look.line) and name_same(look, call)]
+    # A later command with an effect names the same files, and fails for its own reasons.
+    looks = [look for look in later if not look.has_effect and (look.kind is Kind.WAIT or look.line)]
+    looks = [look for look in looks if name_same(look, call)]
     ended = next((look for look in reversed(looks) if look.meaning.state in ("failure", "success")), None)
     if ended is None or ended.meaning.state == "success":
         return call

@@ -10,7 +10,7 @@ from critiqor.diagnosis.claims.outcomes.alternatives import corrects, reaches_sa
 from critiqor.diagnosis.claims.outcomes.check_classes import check_classes
 from critiqor.diagnosis.claims.outcomes.news import name_same, with_later_news
 from critiqor.diagnosis.results.command_results import plan_of
-from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
+from critiqor.diagnosis.signals.errors import names_no_program, reports_absence, reports_already_done
 from critiqor.spans.calls import Kind
 
 _PROGRAM = re.compile(
@@ -60,22 +60,15 @@ def _is_as_wanted(call: EpisodeCall) -> bool:
 _STAYS = re.compile(
     r"\b(?:dev|serve|server|start|watch|listen|preview|daemon|storybook|tunnel|ngrok|up)\b|http\.server|uvicorn|gunicorn"
     r"|flask run|runserver|redis-server|nginx|tail -f|journalctl -f"
+    r"|\b(?:nc|ncat|netcat|socat|telnet|websocat|tcpdump)\b"
 )
-"""Command lines of programs that are meant to go on: that they still run is no failure to finish."""
-
-
-def _is_null(call: EpisodeCall) -> bool:
-    """Return whether a command line only calls `:`, which does nothing, and was not even understood by the shell."""
-    return call.line.lstrip().startswith(":") and _NOT_UNDERSTOOD.search(call.text) is not None
-
-
-_NOT_UNDERSTOOD = re.compile(r"syntax error near|unexpected EOF")
+"""Command lines of programs that are meant to go on: that they still run, or a time limit ended them, is no failure."""
 
 
 def _matters(call: EpisodeCall) -> bool:
     if call.line and not call.is_check and plan_of(call.line).reads_only:
         return False  # what could not be read was not changed either
-    if call.meaning.state == "failure" and (_is_as_wanted(call) or _is_null(call)):
+    if call.meaning.state == "failure" and (_is_as_wanted(call) or names_no_program(call.line, call.text)):
         return False
     if call.meaning.state == "not_final":
         # A plan, a dry run or a server is not meant to finish anything.
