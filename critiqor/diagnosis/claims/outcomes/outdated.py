@@ -113,10 +113,14 @@ def _outdated_looks(calls: list[EpisodeCall]) -> Iterator[tuple[EpisodeCall, Epi
                 if changed.pop(identity, None) is not None:
                     seen[identity] = []
                 seen.setdefault(identity, []).append(call)
-            elif _is_change(call) and identity in seen:
+            elif identity in seen and _is_change(call) and (call.kind is Kind.CHANGE or _AMOUNT.search(call.arguments)):
                 changed[identity] = call
     for identity, change in changed.items():
         yield from ((look, change) for look in seen[identity])
+
+
+_AMOUNT = re.compile(r"[:\[]\s?-?\d")
+"""A number in the arguments: how much is reserved, paid or added. To send something does not change it."""
 
 
 def _identities(call: EpisodeCall) -> Iterator[tuple[str, str]]:
