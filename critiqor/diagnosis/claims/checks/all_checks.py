@@ -20,6 +20,7 @@ from critiqor.diagnosis.claims.checks.staleness import check_staleness
 from critiqor.diagnosis.claims.checks.targets import check_targets
 from critiqor.diagnosis.claims.checks.weakening import check_weakening
 from critiqor.diagnosis.claims.deeds.domains import check_domains
+from critiqor.diagnosis.claims.deeds.duplicates import check_duplicates
 from critiqor.diagnosis.claims.deeds.items import check_items
 from critiqor.diagnosis.claims.deeds.repetitions import check_repetitions
 from critiqor.diagnosis.claims.deeds.requested import check_requested
@@ -53,6 +54,7 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_items(episode),
         lambda: check_requested(episode, evidence),
         lambda: check_services(episode),
+        lambda: check_duplicates(episode),
         lambda: check_unread(episode, evidence),
     )
     found = [claim for check in checks for claim in check()]

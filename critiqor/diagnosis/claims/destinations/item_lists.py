@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 import msgspec
 
@@ -53,9 +54,15 @@ def requested_items(episode: Episode) -> Iterator[Items]:
             # The words before the first name and after the last one belong to the sentence.
             names = [part.rsplit(" ", 1)[-1] if number == 0 else part for number, part in enumerate(parts)]
             names = [name.split(" ")[0] if number == len(names) - 1 else name for number, name in enumerate(names)]
-            names = [name for name in names if len(name) >= 2 and name[0].isupper()]
+            # A name ends before a word in lower case: German by helpers.
+            names = [" ".join(takewhile(_is_name, name.split())) for name in names if name[:1].isupper()]
+            names = [name for name in names if len(name) >= 2]
             if MIN_ITEMS <= len(set(names)) <= MAX_ITEMS:
                 yield Items(tuple(dict.fromkeys(names)), request.order)
+
+
+def _is_name(word: str) -> bool:
+    return not word[0].islower()
 
 
 def shown_items(episode: Episode) -> Iterator[Items]:

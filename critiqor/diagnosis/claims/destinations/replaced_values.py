@@ -72,7 +72,7 @@ _BRANCH = re.compile(
     r"|\b(?:the )?(main|master|develop)(?=[ -]branch)"
 )
 """A branch by its form, or one of the usual names where it can be nothing else: the main page is no branch."""
-_MERGES = re.compile(r"\bmerge", re.IGNORECASE)
+_MERGES = re.compile(r"\b(?:merge|rebase)", re.IGNORECASE)
 _PLACED = re.compile(
     r"\b(?:to|on|env\w*|context|cluster|namespace|target|host|url|server|database|stage|profile|workspace)\b|://|@|->",
     re.IGNORECASE,
@@ -132,7 +132,9 @@ def _branches(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterato
             for groups in _PUSHED.findall(call.text):
                 reached += [(branch, call) for branch in groups if branch]
         if "git push" in call.line:
-            reached += [(branch, call) for branch in re.findall(r"git push \S+ (?:HEAD:)?([\w./-]+)", call.line)]
+            reached += [
+                (branch, call) for branch in re.findall(r"git push(?: -\S+)* \S+ (?:HEAD:)?([\w./-]+)", call.line)
+            ]
     others = [(branch, call) for branch, call in reached if branch.removeprefix("refs/heads/") != name]
     if not reached or len(others) < len(reached) or name in "\n".join(call.line for call in calls):
         return

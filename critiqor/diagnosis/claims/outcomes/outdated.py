@@ -37,7 +37,7 @@ def check_outdated(episode: Episode) -> list[CheckedClaim]:
     calls = [*(call for each in reversed(episode.earlier) for call in each.calls), *episode.calls]
     if not any(call.has_effect for call in calls) or not any(_is_look(call) for call in calls):
         return []
-    for find in (_still_as_read, _old_record, _unrepeated):
+    for find in (_still_as_read, _old_record, _unrepeated, _old_file):
         claim = find(episode, answer, calls)
         if claim is not None:
             return [claim]
@@ -113,10 +113,14 @@ def _outdated_looks(calls: list[EpisodeCall]) -> Iterator[tuple[EpisodeCall, Epi
                 if changed.pop(identity, None) is not None:
                     seen[identity] = []
                 seen.setdefault(identity, []).append(call)
-            elif _is_change(call) and identity in seen:
+            elif identity in seen and _is_change(call) and (call.kind is Kind.CHANGE or _AMOUNT.search(call.arguments)):
                 changed[identity] = call
     for identity, change in changed.items():
         yield from ((look, change) for look in seen[identity])
+
+
+_AMOUNT = re.compile(r"[:\[]\s?-?\d")
+"""A number in the arguments: how much is reserved, paid or added. To send something does not change it."""
 
 
 def _identities(call: EpisodeCall) -> Iterator[tuple[str, str]]:
@@ -230,6 +234,41 @@ def _unrepeated(episode: Episode, answer: EpisodeText, calls: list[EpisodeCall])
     return None
 
 
+def _old_file(episode: Episode, answer: EpisodeText, calls: list[EpisodeCall]) -> CheckedClaim | None:
+    """Return the report on a file that was sent, although its source was changed after it had been made."""
+    uses = [call for call in episode.calls if call.kind is Kind.ACTION and not call.line and "." in call.arguments]
+    used = {name: call for call in uses for name in _FILE.findall(call.arguments)}
+    if not used:
+        return None
+    made: dict[str, EpisodeCall] = {}
+    changed: dict[str, EpisodeCall] = {}
+    for call in calls:
+        if not call.has_effect or call.meaning.state == "failure":
+            continue
+        products = [name for name in used if used[name] is not call and name in call.arguments]
+        for name in products:
+            changed.pop(name, None)
+            # A command may only read the file, so the call that made it first is kept.
+            made[name] = made.get(name, call) if call.line else call
+        if not products and _is_change(call):
+            sources = set(_identities(call))
+            for name, maker in made.items():
+                if call.order < used[name].order and sources & set(_identities(maker)):
+                    changed[name] = call
+    speech = episode.speech(answer)
+    if not changed or any(stance.is_bad_news for stance in speech.stances):
+        return None
+    sent = [one for one in speech.stances if speech.has(one, "actions.send") and one.is_good_news]
+    stance = next((one for one in sent if not one.is_limited), None)
+    if stance is None:
+        return None
+    name, change = next(iter(changed.items()))
+    return _outdated(answer, stance, made[name], change, name)
+
+
+_FILE = re.compile(r"[\w./~-]*\w\.[A-Za-z]\w{1,4}(?=\")")
+
+
 def _outdated(answer: EpisodeText, stance: Stance, look: EpisodeCall, change: EpisodeCall, value: str) -> CheckedClaim:
-    reason = f"{value} was read by {look.name}, before {change.name} changed it, and not again"
+    reason = f"{value} comes from {look.name}, before {change.name}, and not from after it"
     return unsupported(answer, stance, "stale value", reason=reason, kind="check", calls=(look, change))
