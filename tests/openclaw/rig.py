@@ -31,6 +31,8 @@ STEPS = (
     Step(text=FINAL_WORDS),
 )
 """Five model calls and four tools: one works, one fails, one exits non-zero, one does not exist; an id repeats."""
+PATIENCE_SECONDS = 300.0
+"""How long a test waits for what must happen, on a machine that does much else."""
 LOCAL_TURN = ("agent", "--local", "--agent", "main", "--message", "do the thing")
 
 
@@ -81,7 +83,7 @@ class Rig:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=PATIENCE_SECONDS,
             stdin=subprocess.DEVNULL,
         )
 
@@ -128,8 +130,8 @@ def rig(
         assert made.configuration.read_bytes() == before
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 90) -> None:
-    until = time.monotonic() + seconds
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < until, "it did not happen in time"
         time.sleep(0.2)
@@ -168,7 +170,7 @@ class Gateway:
 
     def stop(self) -> int:
         self.monitor.terminate()
-        return self.monitor.wait(60)
+        return self.monitor.wait(PATIENCE_SECONDS)
 
 
 def chat(made: Rig, message: str, until: str) -> str:
@@ -198,7 +200,7 @@ def chat(made: Rig, message: str, until: str) -> str:
     wait_until(lambda: shows("| idle"))
     seen = "\n".join(screen.display)
     child.send("/exit\r")
-    child.expect(pexpect.EOF, timeout=60)
+    child.expect(pexpect.EOF, timeout=PATIENCE_SECONDS)
     child.close()
     assert child.exitstatus == 0
     return seen
