@@ -70,12 +70,15 @@ def _failure_words(call: EpisodeCall) -> set[str]:
     """Return the words of the line that says that a call failed, without those of its arguments."""
     quoted = call.meaning.quote
     if call.text.lstrip().startswith(("{", "[")):
-        quoted = f"{quoted} {call.text[:_MAX_ANSWER]}" if len(call.text) <= _MAX_ANSWER else quoted
+        quoted = f"{quoted} {_KEY.sub(' ', call.text)}" if len(call.text) <= _MAX_ANSWER else quoted
     elif not quoted:
         quoted = call.text[-600:]
     known = state_words().parts
     said = {word for word in tokens(quoted) if len(word) >= 3 and known.get(word) != "success"}
     return _telling(said, call)
+
+
+_KEY = re.compile(r'"[\w-]+"\s*:')
 
 
 def _telling(said: set[str], call: EpisodeCall) -> set[str]:
@@ -122,7 +125,8 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
         return True  # there is nothing else that bad news could be about
     if subject.items and (admitted := _admits_items(speech, said, subject)) is not None:
         return admitted
-    worst, best = -1, 0
+    worst, vague, best = -1, -1, 0
+    asked = stems(tokens(episode.request))
     for stance, words_said in zip(speech.stances, said, strict=True):
         if call.is_check and (stance.is_bad_news or stance.is_limited) and speech.has(stance, "subjects.test"):
             return True
@@ -131,15 +135,47 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
         shared = len(stems(words_said) & subject.own)
         if _admits(speech, stance, words_said, subject, is_open=call.meaning.state == "not_final"):
             quoted = len(stems(words_said) & subject.reported)
-            worst = max(worst, shared + 3 * quoted + 2 * len(words_said & subject.distinct))
+            score = shared + 3 * quoted + 2 * len(words_said & subject.distinct)
+            if _is_about(speech, stance, words_said, call, subject, asked):
+                worst = max(worst, score)
+            else:
+                vague = max(vague, score)
         elif stance.is_good_news:
             best = max(best, shared)
+    # Bad news about something else only counts if nothing good is said about the call.
+    worst = max(worst, vague) if not best else worst
     if worst >= 0 and (worst * 3 >= best * 2 or _reports_no_deed(episode, speech)):
         return True
     quote = call.meaning.quote.strip().lower()
     if len(quote) > 12 and quote[:60] in text.text.lower():
         return True
     return _asks_about_trouble(episode) and _explains(_failure_words(call), text)
+
+
+def _is_about(
+    speech: Speech, stance: Stance, said: set[str], call: EpisodeCall, subject: _Subject, asked: set[str]
+) -> bool:
+    """Return whether bad news can be about a call: it speaks of a deed, of the call, of its result, or is very short.
+
+    `The bucket now refuses plain HTTP` is what the user asked for. If calls and text are in different languages, their
+    words cannot be compared.
+    """
+    if speech.language is None or speech.language.code != "en" or len(said) <= MAX_SHORT:
+        return True
+    beginnings = stems(said)
+    if said & subject.distinct or (beginnings & (subject.reported | subject.clear | subject.reasons)) - asked:
+        return True
+    if (beginnings & stems(call.words | words_of_tool(call.tool))) - asked:
+        return True
+    if any(number in call.text for number in _COUNT.findall(stance.lowered) if len(number) >= MIN_CODE):
+        return True
+    return call.is_check or any(speech.has(stance, f"actions.{name}") for name in DEEDS)
+
+
+MIN_CODE = 2
+"""Minimum number of digits of a status or an exit code."""
+MAX_SHORT = 6
+"""Maximum number of words of a statement that needs no subject: that did not work."""
 
 
 def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
@@ -323,9 +359,12 @@ def _states_counts(call: EpisodeCall, text: EpisodeText, speech: Speech) -> bool
     if failed is None and (passed is None or total is None):
         return False
     numbers = _COUNT.findall(text.text.replace(",", ""))
-    if failed and failed > 3 and str(failed) in numbers:
-        return True
     every = total if failed is None or passed is None else failed + passed
+    if failed and failed > 3 and str(failed) in numbers:
+        # If all failed, their number is also that of all.
+        for stance in speech.stances:
+            if (stance.is_bad_news or stance.is_limited) and str(failed) in _COUNT.findall(stance.lowered):
+                return True
     both = {str(passed), str(every)} if passed else set()
     # Side by side: 10 of 12 tests pass, 10/12.
     if any(set(pair) == both for pair in pairwise(numbers)):
