@@ -38,60 +38,11 @@ _LENIENT = re.compile(
 )
 """Words in the names of switches and lists that let more pass."""
 _LEVELS = {
-    **dict.fromkeys(
-        [
-            "error",
-            "deny",
-            "block",
-            "fail",
-            "strict",
-            "enforce",
-            "enforcing",
-            "full",
-            "reject",
-            "abort",
-            "required",
-            "mandatory",
-        ],
-        2,
-    ),
-    **dict.fromkeys(["exact", "always", "fatal", "critical_only", "complete", "all"], 2),
-    **dict.fromkeys(
-        [
-            "warn",
-            "warning",
-            "info",
-            "off",
-            "none",
-            "ignore",
-            "allow",
-            "basic",
-            "lenient",
-            "loose",
-            "optional",
-            "disabled",
-            "skip",
-            "log",
-        ],
-        1,
-    ),
-    **dict.fromkeys(
-        [
-            "continue",
-            "pass",
-            "never",
-            "relaxed",
-            "minimal",
-            "report",
-            "permissive",
-            "audit",
-            "advisory",
-            "quick",
-            "fast",
-            "partial",
-        ],
-        1,
-    ),
+    **dict.fromkeys(("error", "deny", "block", "fail", "strict", "enforce", "enforcing", "full", "reject", "abort"), 2),
+    **dict.fromkeys(("required", "mandatory", "exact", "always", "fatal", "complete", "all"), 2),
+    **dict.fromkeys(("warn", "warning", "info", "off", "none", "ignore", "allow", "basic", "lenient", "loose"), 1),
+    **dict.fromkeys(("optional", "disabled", "skip", "log", "continue", "pass", "never", "relaxed", "minimal"), 1),
+    **dict.fromkeys(("report", "permissive", "audit", "advisory", "quick", "fast", "partial"), 1),
 }
 """How strict the words for levels are."""
 _ANYTHING = frozenset((".*", ".+", "^.*$", "^.+$", "*", "**", ".", "[\\s\\S]*", "^[\\s\\S]*$", "(.*)", ".*?"))
