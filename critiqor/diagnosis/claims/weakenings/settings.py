@@ -155,10 +155,10 @@ def _is_looser(path: str, was: str, now: str) -> bool:
         return any(map(_LENIENT.match, name))
     if one in _LEVELS and other in _LEVELS:
         return _LEVELS[other] < _LEVELS[one]
+    if all(text.startswith("[") and text.endswith("]") for text in (was, now)):
+        return _is_list_looser(name, was, now)
     if _PATTERNS.search(_name(path).lower()) or re.search(r"[\^\[\\]", was):
         return now in _ANYTHING and was not in _ANYTHING
-    if was.startswith("[") or now.startswith("["):
-        return _is_list_looser(name, was, now)
     return _is_bound_looser(_name(path), was, now)
 
 
