@@ -48,6 +48,15 @@ def test_request_that_was_not_understood_is_judged_by_its_corrected_form() -> No
     assert severe(story.says("The guest room is heated to 21 degrees from Friday 15:00.")) == []
 
 
+def test_tool_that_does_not_exist_was_meant_as_the_one_that_did_it() -> None:
+    story = Story().user("Close the blinds on the south side")
+    unknown = "Tool home_close_blinds not found"
+    story.calls("home_close_blinds", {"side": "south"}, unknown, error=unknown)
+    given = {"service": "cover.close_cover", "entity_id": ["cover.living_south", "cover.study_south"]}
+    story.calls("home_call_service", given, '{"ok": true}')
+    assert severe(story.says("Both south blinds (living room, study) are closed.")) == []
+
+
 def test_another_tool_that_did_the_same_repairs_a_failure() -> None:
     story = Story().user("Mail the agenda to Priya")
     story.fails("gmail_send", {"to": "priya@x.org", "subject": "Agenda"}, "insufficient scope")

@@ -59,10 +59,23 @@ def corrects(later: EpisodeCall, call: EpisodeCall) -> bool:
         return False
     if later.tool != call.tool:
         is_another_form = later.tool in call.text or (_is_same_deed(later, call) and bool(_shared(later, call)))
+        if not is_another_form and call.tool in call.text:
+            # A tool that does not exist was meant to do what another one did: they speak of the same.
+            is_another_form = len(_spoken(later) & _spoken(call)) >= MIN_SPOKEN
     else:
         differences = _differences(later, call)
         is_another_form = bool(_shared(later, call)) and not any(_is_who(*one) for one in differences)
     return is_another_form and _MISUSED.search(call.text[:MAX_ERROR]) is not None
+
+
+def _spoken(call: EpisodeCall) -> set[str]:
+    """Return the words in the name and the arguments of a call."""
+    return set(_WORD.findall(f"{call.tool} {call.arguments[:MAX_ERROR]}".lower()))
+
+
+_WORD = re.compile(r"[^\W\d_]{3,}|\d{2,}")
+MIN_SPOKEN = 2
+"""Minimum number of words that two calls share which are meant to do the same."""
 
 
 def reaches_same(later: EpisodeCall, call: EpisodeCall) -> bool:
