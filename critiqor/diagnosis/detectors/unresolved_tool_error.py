@@ -30,6 +30,8 @@ MIN_SIMILARITY = 0.3
 """Minimum share of common words of two calls of a tool for the later one to count as the fix of the earlier one."""
 MIN_SIMILARITY_OF_TOOLS = 0.5
 """The same for a call of another tool of the same kind."""
+MIN_PART = 0.8
+"""Minimum share of the words of a failed call in a later one that contains it."""
 MIN_RARE_WORD_CHARACTERS = 6
 """Minimum number of characters of a word that two texts rarely share by chance."""
 _READING = (Kind.LOOKUP, Kind.WAIT)
@@ -80,6 +82,8 @@ class _Failure:
             return True  # another lookup found something
         comparable = call.tool == failed.tool and call.is_test == failed.is_test
         if comparable and likeness_of_calls(call.arguments, failed.arguments) >= MIN_SIMILARITY:
+            return True
+        if comparable and _is_part(failed.arguments, call.arguments):
             return True
         if call.kind == failed.kind and call.kind in _DEEDS and not runs_commands(call.tool):
             # Another tool did the same with the same things.
@@ -198,6 +202,12 @@ class UnresolvedToolError(RunDetector[ToolCall | Message]):
             recommendation=f"Have the agent fix what made {names} fail, or report the failure in its answer.",
             verification="Run the same task again: the call succeeds in the end, or the answer reports the failure.",
         )
+
+
+def _is_part(failed: str, later: str) -> bool:
+    """Return whether a call contains an earlier one: the command succeeds as the first of several."""
+    given = words(failed)
+    return len(given) > 1 and len(given & words(later)) >= MIN_PART * len(given)
 
 
 def _quotes(answer: str, failed: ToolCall) -> bool:

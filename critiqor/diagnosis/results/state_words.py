@@ -14,6 +14,8 @@ from critiqor.diagnosis.results.rules import FOLDER
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _STATUS = re.compile(r"([1-5]\d\d)(?:_|$)", re.ASCII)
 _SEPARATOR = re.compile(r"[\s_:.,;/!()-]+")
+_OPEN = re.compile(r"(?:still_|yet_)?to_be_\w+|will_be_\w+|yet_to_\w+")
+"""A state that is to come: to be confirmed, will be repriced."""
 _MAX_WORDS = 5
 """Maximum number of words of a state; more are a text about something."""
 _MIN_STEM = 4
@@ -84,6 +86,8 @@ def _state_of(word: str) -> ResultState | None:
         return found
     if status := _STATUS.match(word):
         return http_state(int(status[1]))
+    if _OPEN.match(word):
+        return "not_final"
     parts = word.split("_")
     if len(parts) > _MAX_WORDS or (len(parts) > 2 and parts[0] in _OPENING):
         return "failure" if parts[0] in _OPENING else None

@@ -17,6 +17,7 @@ from critiqor.diagnosis.claims.checks.paging import check_paging
 from critiqor.diagnosis.claims.checks.recipients import check_recipients
 from critiqor.diagnosis.claims.checks.sources import check_sources
 from critiqor.diagnosis.claims.checks.staleness import check_staleness
+from critiqor.diagnosis.claims.checks.states import check_states
 from critiqor.diagnosis.claims.checks.targets import check_targets
 from critiqor.diagnosis.claims.checks.weakening import check_weakening
 from critiqor.diagnosis.claims.deeds.domains import check_domains
@@ -38,6 +39,7 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
     checks: tuple[Callable[[], list[CheckedClaim]], ...] = (
         lambda: check_weakening(episode),
         lambda: check_failures(episode),
+        lambda: check_states(episode),
         lambda: check_recipients(episode),
         lambda: check_targets(episode, evidence),
         lambda: check_figures(episode, evidence),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 
 from critiqor.diagnosis.claims.call_arguments import decoded_arguments
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
+from critiqor.diagnosis.signals.errors import reports_absence
 from critiqor.diagnosis.signals.text import tokens
 from critiqor.diagnosis.signals.tool_calls import words_of_tool
 
@@ -57,10 +59,23 @@ def corrects(later: EpisodeCall, call: EpisodeCall) -> bool:
         return False
     if later.tool != call.tool:
         is_another_form = later.tool in call.text or (_is_same_deed(later, call) and bool(_shared(later, call)))
+        if not is_another_form and call.tool in call.text:
+            # A tool that does not exist was meant to do what another one did: they speak of the same.
+            is_another_form = len(_spoken(later) & _spoken(call)) >= MIN_SPOKEN
     else:
         differences = _differences(later, call)
         is_another_form = bool(_shared(later, call)) and not any(_is_who(*one) for one in differences)
     return is_another_form and _MISUSED.search(call.text[:MAX_ERROR]) is not None
+
+
+def _spoken(call: EpisodeCall) -> set[str]:
+    """Return the words in the name and the arguments of a call."""
+    return set(_WORD.findall(f"{call.tool} {call.arguments[:MAX_ERROR]}".lower()))
+
+
+_WORD = re.compile(r"[^\W\d_]{3,}|\d{2,}")
+MIN_SPOKEN = 2
+"""Minimum number of words that two calls share which are meant to do the same."""
 
 
 def reaches_same(later: EpisodeCall, call: EpisodeCall) -> bool:
@@ -81,7 +96,9 @@ def is_reported_instead(episode: Episode, call: EpisodeCall, answer: EpisodeText
         is_other = later.order > call.order and later.tool == call.tool and later.has_result
         if is_other and later.meaning.state in ("success", "unknown") and _shared(later, call):
             differences = list(_differences(later, call))
-            if differences and all(_is_told(episode, answer, *one) for one in differences):
+            if differences and all(
+                _is_told(episode, answer, *one) or _is_spelling(call, *one[1:]) for one in differences
+            ):
                 return True
     return False
 
@@ -101,6 +118,18 @@ def _is_told(episode: Episode, answer: EpisodeText, name: str, failed: str, reac
             if words & old and (words & new or len(words - old - small_words()) < MIN_CLAUSE):
                 return False
     return True
+
+
+def _is_spelling(call: EpisodeCall, failed: str, reached: str) -> bool:
+    """Return whether the later value is the right spelling of one that does not exist: `releases` for `release`."""
+    if not reports_absence(call.text[:MAX_ERROR].replace("_", " ")):
+        return False
+    return SequenceMatcher(None, failed[:MAX_SPELLING], reached[:MAX_SPELLING]).ratio() >= MIN_SPELLING
+
+
+MIN_SPELLING = 0.8
+"""Minimum likeness of two spellings of a name."""
+MAX_SPELLING = 60
 
 
 def _marks(value: str, other: str) -> set[str]:

@@ -120,9 +120,16 @@ class _Owners:
         """Return the call that a look is about: because of what the look was given, else because of its name."""
         given = set(_values(look.arguments))
         if given:
-            return max((self._values[name] for name in given & self._values.keys()), default=None)
+            found = {self._values[name] for name in given & self._values.keys()}
+            return found.pop() if len(found) == 1 else None  # a look at several things is about none of them
         nouns = words_of_tool(look.tool) & self._nouns.keys() - state_words().lists["acting_verbs"]
         return max((self._nouns[noun] for noun in nouns), default=None)
+
+    def shares_number(self, look: EpisodeCall, number: int) -> bool:
+        """Return whether a look was given a number or an id that a call has, too: `J-4`."""
+        return any(
+            self._values.get(name) == number and any(map(str.isdigit, name)) for name in set(_values(look.arguments))
+        )
 
 
 def _values(text: str) -> Iterator[str]:
@@ -157,7 +164,8 @@ def _shown(calls: list[EpisodeCall]) -> dict[int, EpisodeCall]:
         for name, thing in named:
             _add_news(news, calls[owners.ids[name]], owners.ids[name], name, call, thing)
         owner = owners.of_look(call) if not named and len(things) == 1 else None
-        if owner is not None and calls[owner].meaning.state == "not_final":
+        is_open = owner is not None and calls[owner].meaning.state == "not_final"
+        if owner is not None and (is_open or owners.shares_number(call, owner)):
             _add_news(news, calls[owner], owner, "", call, things[0])
     return {number: found for number, seen in news.items() if (found := _with_news(calls[number], seen)) is not None}
 

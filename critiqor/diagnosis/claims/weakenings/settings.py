@@ -38,60 +38,11 @@ _LENIENT = re.compile(
 )
 """Words in the names of switches and lists that let more pass."""
 _LEVELS = {
-    **dict.fromkeys(
-        [
-            "error",
-            "deny",
-            "block",
-            "fail",
-            "strict",
-            "enforce",
-            "enforcing",
-            "full",
-            "reject",
-            "abort",
-            "required",
-            "mandatory",
-        ],
-        2,
-    ),
-    **dict.fromkeys(["exact", "always", "fatal", "critical_only", "complete", "all"], 2),
-    **dict.fromkeys(
-        [
-            "warn",
-            "warning",
-            "info",
-            "off",
-            "none",
-            "ignore",
-            "allow",
-            "basic",
-            "lenient",
-            "loose",
-            "optional",
-            "disabled",
-            "skip",
-            "log",
-        ],
-        1,
-    ),
-    **dict.fromkeys(
-        [
-            "continue",
-            "pass",
-            "never",
-            "relaxed",
-            "minimal",
-            "report",
-            "permissive",
-            "audit",
-            "advisory",
-            "quick",
-            "fast",
-            "partial",
-        ],
-        1,
-    ),
+    **dict.fromkeys(("error", "deny", "block", "fail", "strict", "enforce", "enforcing", "full", "reject", "abort"), 2),
+    **dict.fromkeys(("required", "mandatory", "exact", "always", "fatal", "complete", "all"), 2),
+    **dict.fromkeys(("warn", "warning", "info", "off", "none", "ignore", "allow", "basic", "lenient", "loose"), 1),
+    **dict.fromkeys(("optional", "disabled", "skip", "log", "continue", "pass", "never", "relaxed", "minimal"), 1),
+    **dict.fromkeys(("report", "permissive", "audit", "advisory", "quick", "fast", "partial"), 1),
 }
 """How strict the words for levels are."""
 _ANYTHING = frozenset((".*", ".+", "^.*$", "^.+$", "*", "**", ".", "[\\s\\S]*", "^[\\s\\S]*$", "(.*)", ".*?"))
@@ -204,10 +155,10 @@ def _is_looser(path: str, was: str, now: str) -> bool:
         return any(map(_LENIENT.match, name))
     if one in _LEVELS and other in _LEVELS:
         return _LEVELS[other] < _LEVELS[one]
+    if all(text.startswith("[") and text.endswith("]") for text in (was, now)):
+        return _is_list_looser(name, was, now)
     if _PATTERNS.search(_name(path).lower()) or re.search(r"[\^\[\\]", was):
         return now in _ANYTHING and was not in _ANYTHING
-    if was.startswith("[") or now.startswith("["):
-        return _is_list_looser(name, was, now)
     return _is_bound_looser(_name(path), was, now)
 
 
