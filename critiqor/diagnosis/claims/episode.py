@@ -116,11 +116,13 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
         return dict(zip(map(int, digits), numbers, strict=True))
 
     def forget_numbers(self) -> None:
-        """Forget its records, numbers and tables: they are large, and refer to the call.
+        """Forget its records, numbers and tables: they are large, and refer to the call. That it has none is kept.
 
         Garbage collection is paused while a run is diagnosed, so what refers to each other would never be freed.
         """
-        self.known_records = self.known_facts = self.known_tables = None
+        self.known_records = self.known_records and None
+        self.known_facts = self.known_facts and None
+        self.known_tables = self.known_tables and None
 
     @property
     def stems(self) -> frozenset[str]:

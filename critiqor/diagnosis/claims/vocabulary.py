@@ -7,6 +7,7 @@ The last word of a phrase is a whole word, unless phrases may be open: then `no 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 MAX_CACHED = 20_000
@@ -51,11 +52,14 @@ class Vocabulary:
         bare = entry.strip("*")
         if not bare:
             return
+        is_plain = bare.isascii() and bare.isalnum()
         if " " in bare:
             first = _WORD.search(bare)
             is_open = self._has_open_phrases and entry.endswith("*")
             self._phrases.setdefault(first[0] if first else bare, []).append((bare, bit, is_open))
-        elif (entry.startswith("*") and entry.endswith("*")) or _UNSPACED.search(bare) or not _WORD.fullmatch(bare):
+        elif (entry.startswith("*") and entry.endswith("*")) or not (
+            is_plain or (_WORD.fullmatch(bare) and not _UNSPACED.search(bare))
+        ):
             parts = self._parts.setdefault(bare[0], {})
             parts[bare] = parts.get(bare, 0) | bit
         elif entry.endswith("*"):
@@ -136,4 +140,13 @@ class Vocabulary:
 
     def mentions(self, name: str, text: str) -> bool:
         """Return whether a text in lower case contains an entry of a list."""
-        return bool(self.find(name, text))
+        return bool(_marks(self, text) & self.bit(name))
+
+
+@lru_cache(maxsize=64)
+def _marks(vocabulary: Vocabulary, text: str) -> int:
+    """Return the lists of which a text has entries, as bits: a sentence is asked about several lists in a row."""
+    marks = 0
+    for hit in vocabulary.scan(text):
+        marks |= hit.mark
+    return marks

@@ -176,7 +176,7 @@ def _denial(episode: Episode, names: set[str], affirmed: set[str]) -> tuple[Epis
         if not any(name in call.lowered for name in names):
             continue
         lines = [line for line in call.text.splitlines() if any(name in line.lower() for name in names)]
-        denied = [(line, stems) for line in lines if (stems := _denied(line) & affirmed)]
+        denied = [(line, stems) for line in lines if (stems := _denied(line, affirmed))]
         for line, stems in denied:
             others = [other.lower() for other in lines if other != line]
             if not any(stem in other for stem in stems for other in others):
@@ -186,17 +186,16 @@ def _denial(episode: Episode, names: set[str], affirmed: set[str]) -> tuple[Epis
     return None
 
 
-def _denied(line: str) -> set[str]:
-    """Return the beginnings of the words that a line denies: those right behind a negation."""
-    language = language_of(line)
-    if language is None:
-        return set()
+def _denied(line: str, affirmed: set[str]) -> set[str]:
+    """Return the beginnings of the affirmed words that a line denies: those right behind a negation."""
     lowered = normalize(line)
+    if not any(stem in lowered for stem in affirmed) or (language := language_of(line)) is None:
+        return set()
     found: set[str] = set()
     for hit in language.vocabulary.find("negations", lowered):
         after = _words_after(lowered, hit)
         found |= {word[:MIN_STEM] for word in after if len(word) >= MIN_PREDICATE}
-    return found
+    return found & affirmed
 
 
 def _words_after(text: str, hit: Hit) -> list[str]:
