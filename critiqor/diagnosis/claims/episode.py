@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 import msgspec
 
@@ -68,6 +69,8 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     """The records of its output, once they were asked for."""
     known_facts: object = None
     """The numbers of these records, once they were asked for."""
+    known_rows: bool | None = None
+    """Whether there are objects or rows among its records, once that was asked for."""
     known_tables: object = None
     """The tables in its output, once they were asked for."""
     known_hazards: object = None
@@ -97,23 +100,19 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     def numbers(self) -> frozenset[str]:
         """The numbers of its output, as they are written."""
         if self.known_numbers is None:
-            self.known_numbers = frozenset(_RAW_NUMBER.findall(self.text))
+            self.known_numbers = frozenset(_RAW_NUMBER.findall(self.text) if self.text else ())
         return self.known_numbers
 
     @property
     def digits(self) -> frozenset[int]:
         """The digits of each number of its output, read as one number."""
         if self.known_digits is None:
-            self.known_digits = frozenset(self.numbers_by_digits())
+            self.known_digits = frozenset(_by_digits(self.numbers))
         return self.known_digits
 
     def numbers_by_digits(self) -> dict[int, str]:
         """Return the numbers of its output by their digits; of several with the same digits, the last."""
-        numbers = _RAW_NUMBER.findall(self.text)
-        if numbers and len(max(numbers, key=len)) > MAX_DIGITS:
-            numbers = [number for number in numbers if len(number) <= MAX_DIGITS]
-        digits = "\n".join(numbers).replace(".", "").replace(",", "").split("\n") if numbers else ()
-        return dict(zip(map(int, digits), numbers, strict=True))
+        return _by_digits(_RAW_NUMBER.findall(self.text))
 
     def forget_numbers(self) -> None:
         """Forget its records, numbers and tables: they are large, and refer to the call. That it has none is kept.
@@ -159,6 +158,13 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     def name(self) -> str:
         """Its name in a sentence."""
         return f"`{excerpt(self.line, 60)}`" if self.line else f"`{sanitize_line(self.tool)}`"
+
+
+def _by_digits(numbers: Collection[str]) -> dict[int, str]:
+    if numbers and len(max(numbers, key=len)) > MAX_DIGITS:
+        numbers = [number for number in numbers if len(number) <= MAX_DIGITS]
+    digits = "\n".join(numbers).replace(".", "").replace(",", "").split("\n") if numbers else ()
+    return dict(zip(map(int, digits), numbers, strict=True))
 
 
 class EpisodeText(msgspec.Struct, kw_only=True):

@@ -15,7 +15,7 @@ from critiqor.diagnosis.claims.recorded.record_names import Mention
 from critiqor.diagnosis.claims.recorded.slips import is_slip
 from critiqor.diagnosis.claims.recorded.units import Unit, is_comparable, unit_at, unit_of_name
 from critiqor.diagnosis.claims.speech import Speech, Stance
-from critiqor.diagnosis.claims.values import Value
+from critiqor.diagnosis.claims.values import Reading, Value
 from critiqor.model import Severity
 
 FEW = 8
@@ -110,7 +110,9 @@ class Counterparts:
     def find(self, stance: Stance, value: Value) -> Counterpart | None:
         """Return the recorded number that a claimed one stands for, if it differs from it."""
         evidence = self._evidence
-        if not evidence.facts or not (evidence.is_readable or evidence.has_slips(value)):
+        if not evidence.is_readable and not (evidence.has_slips(value) and self._may_stand_for_any(stance, value)):
+            return None
+        if not evidence.facts:
             return None
         place = self.place(stance, value)
         is_guess = stance.is_plan or stance.is_uncertain
@@ -135,6 +137,15 @@ class Counterparts:
         # A word of a longer text is no name: rain of "rain and snow likely".
         names = {name for fact in self._evidence.directory.of(mentions[-1].records) for name in fact.names}
         return any(stance.lowered[one.start : one.end] in names for one in mentions)
+
+    def _may_stand_for_any(self, stance: Stance, value: Value) -> bool:
+        """Return whether a number can stand for one of many: for a cell of a row, a measure, or a count of things."""
+        evidence = self._evidence
+        is_row = len(stance.statement.cells) > 1
+        if is_row or evidence.has_rows or unit_at(self._speech.text, value.start, value.end).measure:
+            return True
+        behind = next_word(self._speech.text, value.end)
+        return bool(behind) and any(f" {behind}" in call.lowered for call in evidence.calls)
 
     def _reports(self, stance: Stance, place: Place) -> bool:
         """Return whether a sentence about the future reports a record, as of a forecast: it gives another number."""
@@ -189,8 +200,13 @@ class Counterparts:
         # Of many numbers, only those of the named records count.
         candidates = evidence.facts if evidence.is_readable else evidence.directory.of(place.records)
         labels = _labels(self._speech.text, place) & evidence.directory.keys.keys()
+        slips: dict[Reading, bool] = {}
         for fact in candidates:
-            if not _is_slip_of(value, fact):
+            reading = fact.readings[0]
+            is_slip = slips.get(reading)
+            if is_slip is None:
+                is_slip = slips[reading] = _is_slip_of(value, fact)
+            if not is_slip:
                 continue
             if labels and fact.is_structured and fact.keys.isdisjoint(labels):
                 continue  # it is said to be a number of another column
