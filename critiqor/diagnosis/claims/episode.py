@@ -63,6 +63,8 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     """The words of its arguments, once they were asked for."""
     known_bounce: str | None = None
     """The words with which its output says that a message was returned, once they were asked for."""
+    known_cut: bool | None = None
+    """Whether a part of its output is missing, or its tool says so, once that was asked for."""
     known_failed_check: bool | None = None
     """Whether it shows that a check failed, once that was asked for."""
     known_records: object = None

@@ -50,6 +50,13 @@ _CUT = re.compile(
 _VERSION = re.compile(r"\d+\.\d+\.\d")
 
 
+def _is_cut(call: EpisodeCall) -> bool:
+    """Return whether a part of an output was not recorded, or its tool says at its end that it left a part out."""
+    if call.known_cut is None:
+        call.known_cut = call.is_cut or _CUT.search(call.text, max(0, len(call.text) - CUT_MARK)) is not None
+    return call.known_cut
+
+
 class RecordedDate(NamedTuple):
     """A date in an output."""
 
@@ -86,7 +93,7 @@ class Evidence:
     @cached_property
     def is_recorded(self) -> bool:
         """Whether the recording has all that the calls which are kept have returned."""
-        return not any(call.is_cut or _CUT.search(call.text, max(0, len(call.text) - CUT_MARK)) for call in self.calls)
+        return not any(map(_is_cut, self.calls))
 
     @cached_property
     def seen(self) -> str:

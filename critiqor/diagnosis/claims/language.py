@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from critiqor.diagnosis.claims.vocabulary import Vocabulary
+from critiqor.diagnosis.claims.vocabulary import Hit, Vocabulary
 
 FOLDER = Path(__file__).parent / "languages"
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
@@ -201,25 +201,28 @@ def _language_of_report(lowered: str, votes: dict[str, int], foreign: frozenset[
 
     `foreign`: letters besides a to z that its words have.
     """
-    scores = {
-        code: _score(lowered, language, votes.get(code, 0))
+    known = {
+        code: language
         for code, language in languages().items()
-        if language.data.script is None and foreign <= {*language.data.letters}
+        if language.script is None and foreign <= {*language.data.letters}
     }
-    if not scores:
+    if not known:
         return None
-    best = max(scores, key=lambda code: (scores[code][0], code == "en", scores[code][1], code))
-    if not any(scores[best]):
+    hits = {code: language.vocabulary.scan(lowered) for code, language in known.items()}
+    # A function word counts twice.
+    scores = {code: 2 * votes.get(code, 0) + len({hit.start for hit in found}) for code, found in hits.items()}
+    most = max(scores.values())
+    best = [code for code, score in scores.items() if score == most]
+    if not most:
         return languages()["en"] if lowered.isascii() else None
-    return languages()[best]
+    if "en" in best:
+        return known["en"]
+    return known[max(best, key=lambda code: (_letters(lowered, hits[code]), code))]
 
 
-def _score(lowered: str, language: Language, votes: int) -> tuple[int, int]:
-    """Return how many words of a text are words of reports, a function word counting twice, and their letters."""
-    hits = {(hit.start, hit.end) for hit in language.vocabulary.scan(lowered)}
-    letters = {place for start, end in hits for place in range(start, end) if lowered[place].isalpha()}
-    starts = {start for start, _ in hits}
-    return 2 * votes + len(starts), len(letters)
+def _letters(lowered: str, hits: list[Hit]) -> int:
+    """Return how many letters of a text are in entries."""
+    return len({place for hit in hits for place in range(hit.start, hit.end) if lowered[place].isalpha()})
 
 
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())

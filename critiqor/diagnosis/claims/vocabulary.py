@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 MAX_CACHED = 20_000
@@ -15,6 +16,10 @@ MAX_CACHED = 20_000
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 """Characters of languages that do not separate words."""
+
+
+_SHARED = 3
+"""Number of letters by which it is decided whether a word can be in a list."""
 
 
 class Hit(NamedTuple):
@@ -46,6 +51,10 @@ class Vocabulary:
                 self._add(entry, bit)
         self._begins = 1 << len(self._bits)
         """The mark of a word with which a phrase begins."""
+        known = chain(self._words, self._phrases, *self._prefixes.values())
+        self._beginnings = frozenset(entry[:_SHARED] for entry in known)
+        """The first letters of words: most words of a text begin with others, and are in no list."""
+        self._shortest = min(self._prefixes, default=_SHARED)
         self._numbers = {word for word in (*self._words, *self._phrases) if word.isdigit()}
 
     def _add(self, entry: str, bit: int) -> None:
@@ -119,9 +128,11 @@ class Vocabulary:
                     hits.append(Hit(start, end, bit))
 
     def _mark(self, word: str) -> int:
-        mark = self._words.get(word, 0) | (self._begins if word in self._phrases else 0)
-        for size, stems in self._prefixes.items():
-            mark |= stems.get(word[:size], 0)
+        mark = 0
+        if word[:_SHARED] in self._beginnings or self._shortest < _SHARED:
+            mark = self._words.get(word, 0) | (self._begins if word in self._phrases else 0)
+            for size, stems in self._prefixes.items():
+                mark |= stems.get(word[:size], 0)
         for size, ends in self._suffixes.items():
             mark |= ends.get(word[-size:], 0)
         if len(self._known) < MAX_CACHED and not word.isdigit():

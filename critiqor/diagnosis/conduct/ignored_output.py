@@ -25,11 +25,13 @@ MAX_PAIRS = 40
 """Maximum number of values of written texts, and of statements, that are compared."""
 _ENDPOINT = re.compile(r"((?:\d{1,3}\.){3}\d{1,3}|localhost|[a-z][\w-]*(?:\.[a-z][\w-]*)+):(\d{2,5})(?![\d.:])")
 _SETTING = re.compile(r"(?m)^\s*[\"']?([a-z][\w.-]{2,40})[\"']?\s*[=:]\s*[\"']?(\d{2,9})[\"']?\s*[,;]?\s*$")
+_MAY_BE_PAIR = re.compile(r"[=:]\s*[\"']?\d\d")
 _PER = r"(?:per|pro|je|por|par|al|a|na|на|/)"
 _RATE = re.compile(
     rf"(?<![\d.,])(\d{{1,12}}(?:[.,]\d{{1,9}})?)\s?([a-zµа-я%€$£]{{1,10}})\s?{_PER}\s?(\d{{1,12}}(?:[.,]\d{{1,9}})?)?\s?([a-zа-я]{{1,12}})(?![\w])",
     re.IGNORECASE,
 )
+_MAY_BE_RATE = re.compile(r"\d\s?[a-zµа-я%€$£]{1,10}\s?(?:/|[a-zна])", re.IGNORECASE)
 _WARNING = re.compile(
     r'"(?:warnings?|conflicts?|caveats?|problems?)"\s*:\s*(\[\s*"[^\]]{4,400}|"[^"]{4,300})', re.IGNORECASE
 )
@@ -62,7 +64,7 @@ def _other_values(episode: Episode) -> Lapse | None:
     left = MAX_PAIRS
     for call in _written(episode):
         text = argument_text(call)[:MAX_WRITTEN]
-        pairs = [*_ENDPOINT.findall(text), *_SETTING.findall(text)][: max(0, left)]
+        pairs = _pairs(text)[: max(0, left)]
         left -= len(pairs)
         for name, value in pairs:
             source = _source_of_other(episode, call, name, value)
@@ -76,6 +78,11 @@ def _other_values(episode: Episode) -> Lapse | None:
     return None
 
 
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """Return the names of a text with their values: ports of hosts, and settings."""
+    return [*_ENDPOINT.findall(text), *_SETTING.findall(text)] if _MAY_BE_PAIR.search(text) else []
+
+
 def _source_of_other(episode: Episode, call: EpisodeCall, name: str, value: str) -> tuple[EpisodeCall, str] | None:
     """Return the result that has only another value under a name, and that value."""
     if value in episode.request:
@@ -86,7 +93,7 @@ def _source_of_other(episode: Episode, call: EpisodeCall, name: str, value: str)
     for each in reversed(before):
         if name.lower() not in each.lowered or (path_of(each) and path_of(each) == path_of(call)):
             continue
-        found = [other for key, other in (*_ENDPOINT.findall(each.text), *_SETTING.findall(each.text)) if key == name]
+        found = [other for key, other in _pairs(each.text) if key == name]
         # The next number is often meant: the next version, the next free port.
         if found and is_slip(value, found[-1]) and int(value) != int(found[-1]) + 1:
             return each, found[-1]
@@ -105,12 +112,10 @@ def _other_rates(episode: Episode) -> Lapse | None:
     answer = episode.answer
     texts = [(call.call_id, argument_text(call), call.order) for call in _written(episode)]
     texts += [(answer.event_id, answer.text, answer.order)] if answer is not None else []
-    written = [
-        (event_id, match, order) for event_id, text, order in texts for match in _RATE.finditer(text[:MAX_WRITTEN])
-    ]
+    written = [(event_id, match, order) for event_id, text, order in texts for match in _rates(text[:MAX_WRITTEN])]
     recorded: dict[tuple[str, str, str], list[_Rate]] = {}
     for call in episode.calls if written else ():
-        for match in _RATE.finditer(call.text) if not call.has_effect else ():
+        for match in _rates(call.text) if not call.has_effect else ():
             recorded.setdefault((*_amount(match), _unit(match)), []).append(_Rate(call, match))
     for event_id, match, order in written:
         rates = [rate for rate in recorded.get((*_amount(match), _unit(match)), ()) if rate.call.order < order]
@@ -122,6 +127,11 @@ def _other_rates(episode: Episode) -> Lapse | None:
                 "The amount is the recorded one, the quantity that it is for is not.",
             )
     return None
+
+
+def _rates(text: str) -> Iterator[re.Match[str]]:
+    if _MAY_BE_RATE.search(text):
+        yield from _RATE.finditer(text)
 
 
 def _amount(rate: re.Match[str]) -> tuple[str, str]:

@@ -38,7 +38,7 @@ def check_sources(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
     ]
     for text in (answer, *episode.outgoing):
         claims = claims or _unknown_values(episode, evidence, text)
-    return claims if evidence.is_complete else [_unverifiable(claim, evidence) for claim in claims]
+    return claims if not claims or evidence.is_complete else [_unverifiable(claim, evidence) for claim in claims]
 
 
 def _unverifiable(claim: CheckedClaim, evidence: Evidence) -> CheckedClaim:
