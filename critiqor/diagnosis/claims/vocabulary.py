@@ -11,13 +11,15 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-MAX_CACHED = 20_000
+MAX_CACHED = 5_000
 """Maximum number of words whose lists are remembered."""
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 """Characters of languages that do not separate words."""
 
 
+_MARKS = frozenset(".,;:!?)\"'`*|")
+"""Characters behind a word: a word with one of them is often seen again."""
 _SHARED = 3
 """Number of letters by which it is decided whether a word can be in a list."""
 
@@ -98,13 +100,17 @@ class Vocabulary:
                 elif self._has_none(piece):
                     pass
                 else:
+                    is_marked = False
                     for match in _WORD.finditer(text, start, start + len(piece)):
                         word = match[0]
                         inner = known.get(word)
                         if inner is None:
                             inner = self._mark(word)
                         if inner:
+                            is_marked = True
                             self._add_hits(hits, text, match.start(), word, inner)
+                    if not is_marked and piece[-1] in _MARKS and len(known) < MAX_CACHED:
+                        known[piece] = 0
             if mark:
                 self._add_hits(hits, text, start, piece, mark)
             start += len(piece) + 1

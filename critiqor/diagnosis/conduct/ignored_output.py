@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.call_arguments import argument_text, path_of
@@ -25,7 +26,8 @@ MAX_PAIRS = 40
 """Maximum number of values of written texts, and of statements, that are compared."""
 _ENDPOINT = re.compile(r"((?:\d{1,3}\.){3}\d{1,3}|localhost|[a-z][\w-]*(?:\.[a-z][\w-]*)+):(\d{2,5})(?![\d.:])")
 _SETTING = re.compile(r"(?m)^\s*[\"']?([a-z][\w.-]{2,40})[\"']?\s*[=:]\s*[\"']?(\d{2,9})[\"']?\s*[,;]?\s*$")
-_MAY_BE_PAIR = re.compile(r"[=:]\s*[\"']?\d\d")
+_MAY_BE_ENDPOINT = re.compile(r":\d\d")
+_MAY_BE_SETTING = re.compile(r"(?m)[=:]\s*[\"']?\d{2,9}[\"']?\s*[,;]?\s*$")
 _PER = r"(?:per|pro|je|por|par|al|a|na|на|/)"
 _RATE = re.compile(
     rf"(?<![\d.,])(\d{{1,12}}(?:[.,]\d{{1,9}})?)\s?([a-zµа-я%€$£]{{1,10}})\s?{_PER}\s?(\d{{1,12}}(?:[.,]\d{{1,9}})?)?\s?([a-zа-я]{{1,12}})(?![\w])",
@@ -80,7 +82,8 @@ def _other_values(episode: Episode) -> Lapse | None:
 
 def _pairs(text: str) -> list[tuple[str, str]]:
     """Return the names of a text with their values: ports of hosts, and settings."""
-    return [*_ENDPOINT.findall(text), *_SETTING.findall(text)] if _MAY_BE_PAIR.search(text) else []
+    endpoints = _ENDPOINT.findall(text) if _MAY_BE_ENDPOINT.search(text) else []
+    return endpoints + (_SETTING.findall(text) if _MAY_BE_SETTING.search(text) else [])
 
 
 def _source_of_other(episode: Episode, call: EpisodeCall, name: str, value: str) -> tuple[EpisodeCall, str] | None:
@@ -155,16 +158,18 @@ def _is_name(token: str) -> bool:
 def _opposites(episode: Episode) -> Lapse | None:
     """Return a statement that affirms of something what a result denies of it."""
     answer = episode.answer
-    if answer is None:
+    # An action may have changed what was denied before.
+    looks = list(takewhile(lambda call: not call.has_effect, reversed(episode.calls)))
+    if answer is None or not looks:
         return None
     speech = episode.speech(answer)
     for stance in speech.stances[:MAX_PAIRS]:
         names = {token.lower() for token in _TOKEN.findall(stance.statement.text) if _is_name(token)}
-        if not names or stance.is_question:
+        if stance.is_question or not any(name in call.lowered for name in names for call in looks):
             continue
         clauses = [each for each in speech.clauses(stance) if each.is_good_news and not each.is_uncertain]
         affirmed = {word[:MIN_STEM] for each in clauses for word in _WORD.findall(each.lowered)}
-        if affirmed and (found := _denial(episode, names, affirmed)) is not None:
+        if affirmed and (found := _denial(looks, names, affirmed)) is not None:
             return _lapse(
                 found[0],
                 answer.event_id,
@@ -178,11 +183,9 @@ MIN_STEM = 6
 """Number of characters at the beginning of a word by which it is compared."""
 
 
-def _denial(episode: Episode, names: set[str], affirmed: set[str]) -> tuple[EpisodeCall, str] | None:
-    """Return a line of a result that names one of these and denies what is affirmed of it."""
-    for call in reversed(episode.calls):
-        if call.has_effect:
-            return None  # it may have changed what was denied before
+def _denial(looks: list[EpisodeCall], names: set[str], affirmed: set[str]) -> tuple[EpisodeCall, str] | None:
+    """Return a line of a result, of the last one first, that names one of these and denies what is affirmed of it."""
+    for call in looks:
         if not any(name in call.lowered for name in names):
             continue
         lines = [line for line in call.text.splitlines() if any(name in line.lower() for name in names)]
