@@ -81,10 +81,19 @@ _LISTS = (
 
 
 class _LanguageHead(msgspec.Struct):
-    """The part of a language file by which a language is recognized."""
+    """The part of a language file that is wanted of all languages."""
 
+    name: str
     script: str | None
+    letters: str
     function_words: list[str]
+    numbers: dict[str, float]
+
+
+class _LanguageConduct(msgspec.Struct):
+    """The part of a language file with the lists of `conduct`."""
+
+    conduct: dict[str, list[str]]
 
 
 class Language:
@@ -96,25 +105,35 @@ class Language:
         head = msgspec.json.decode(path.read_bytes(), type=_LanguageHead)
         self.script = head.script
         """The script that identifies it; None if words do."""
+        self.name = head.name
+        self.letters = head.letters
+        """Letters besides a to z, for languages in Latin script."""
         self.function_words = head.function_words
+        self.numbers = head.numbers
+        """Numbers in words."""
 
     @cached_property
     def data(self) -> LanguageData:
         """The language file."""
+        return self._read()
+
+    def _read(self) -> LanguageData:
         return msgspec.json.decode(self._path.read_bytes(), type=LanguageData)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The lists of the file: `negations`, …, and `actions.test`, `subjects.test`, … by class of action."""
-        lists = {name: getattr(self.data, name) for name in _LISTS}
+        data = self._read()  # it is not kept: of most languages, nothing else is wanted
+        lists = {name: getattr(data, name) for name in _LISTS}
         for member in ("actions", "subjects"):
-            lists |= {f"{member}.{name}": entries for name, entries in getattr(self.data, member).items()}
+            lists |= {f"{member}.{name}": entries for name, entries in getattr(data, member).items()}
         return Vocabulary(lists)
 
     @cached_property
     def conduct(self) -> Vocabulary:
         """The lists of `conduct`. Few sentences are searched for them, so they are not among the others."""
-        return Vocabulary(self.data.conduct, has_open_phrases=True)
+        lists = msgspec.json.decode(self._path.read_bytes(), type=_LanguageConduct).conduct
+        return Vocabulary(lists, has_open_phrases=True)
 
 
 @cache
@@ -204,7 +223,7 @@ def _language_of_report(lowered: str, votes: dict[str, int], foreign: frozenset[
     known = {
         code: language
         for code, language in languages().items()
-        if language.script is None and foreign <= {*language.data.letters}
+        if language.script is None and foreign <= {*language.letters}
     }
     if not known:
         return None

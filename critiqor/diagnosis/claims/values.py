@@ -338,7 +338,7 @@ def word_numbers(text: str, language: Language | None) -> list[Value]:
             if (value := _han_number(match[0])) is not None:
                 found.append(Value("number", match.start(), match.end(), match[0], (Reading(value, 0),)))
         return found
-    numbers = language.data.numbers
+    numbers = language.numbers
     start = 0
     pieces = lowered.replace("\n", " ").split(" ")
     # Most pieces are words that are no number, and splitting is much faster than a pattern.

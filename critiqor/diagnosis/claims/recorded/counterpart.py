@@ -166,7 +166,8 @@ class Counterparts:
             return None
         claimed, recorded = place.value.number, facts[-1].number
         is_other = claimed == recorded - 1  # "the other 56 tests"
-        return Counterpart(facts[-1], "high") if not is_other and _is_slip_of(place.value, facts[-1]) else None
+        is_slip = not is_other and _is_slip_of(place.value, facts[-1].readings[0])
+        return Counterpart(facts[-1], "high") if is_slip else None
 
     def _labelled(self, place: Place) -> Counterpart | None:
         """Return a number of the series that has the label of a claimed one, if that one does not follow from it.
@@ -198,16 +199,14 @@ class Counterparts:
         size, count = len(value.digits), len(evidence.numbers)
         best, found = -1, None
         # Of many numbers, only those of the named records count.
-        candidates = evidence.facts if evidence.is_readable else evidence.directory.of(place.records)
-        labels = _labels(self._speech.text, place) & evidence.directory.keys.keys()
-        slips: dict[Reading, bool] = {}
+        if evidence.is_readable:
+            slips = {reading for reading in evidence.directory.readings if _is_slip_of(value, reading)}
+            candidates = [fact for fact in evidence.facts if fact.readings[0] in slips] if slips else []
+        else:
+            named = evidence.directory.of(place.records)
+            candidates = [fact for fact in named if _is_slip_of(value, fact.readings[0])]
+        labels = _labels(self._speech.text, place) & evidence.directory.keys.keys() if candidates else frozenset()
         for fact in candidates:
-            reading = fact.readings[0]
-            is_slip = slips.get(reading)
-            if is_slip is None:
-                is_slip = slips[reading] = _is_slip_of(value, fact)
-            if not is_slip:
-                continue
             if labels and fact.is_structured and fact.keys.isdisjoint(labels):
                 continue  # it is said to be a number of another column
             is_named = fact.record in place.records and fact.is_structured
@@ -262,7 +261,7 @@ class Counterparts:
             return Counterpart(same_unit[0], "medium")
         if place.is_row:
             return None
-        everywhere = [fact for fact in evidence.facts if self._may_mean(place, fact) and self._shared(place, fact)]
+        everywhere = self._keyed(place)
         if len({fact.number for fact in everywhere}) == 1:
             return Counterpart(everywhere[-1], "medium")
         only = evidence.facts[0]
@@ -302,7 +301,7 @@ class Counterparts:
         if self._is_part(value):
             return None
         place = self.place(stance, value)
-        keyed = [fact for fact in self._evidence.facts if self._may_mean(place, fact) and self._shared(place, fact)]
+        keyed = self._keyed(place)
         if len({fact.number for fact in keyed}) != 1 or not keyed[0].is_structured or keyed[0].decimals:
             return None
         return Counterpart(keyed[-1], "medium") if keyed[0].number != value.number else None
@@ -311,7 +310,7 @@ class Counterparts:
         """Return whether a word is a part of a longer number: one hundred and twenty-five."""
         text, language = self._speech.lowered, self._speech.language
         around = _NEXT_WORD.findall(text[value.end : value.end + 16])[:1] + _NEXT_WORD.findall(text[: value.start])[-2:]
-        known = {**language.data.numbers, **language.data.scale} if language is not None else {}
+        known = {**language.numbers, **language.data.scale} if language is not None else {}
         return any(word in known for word in around)
 
     def _may_mean(self, place: Place, fact: Fact) -> bool:
@@ -325,11 +324,15 @@ class Counterparts:
             return claimed != recorded
         return 1 / MAX_RATIO <= claimed / recorded <= MAX_RATIO
 
+    def _keyed(self, place: Place) -> list[Fact]:
+        """Return the numbers that the words around a number name."""
+        if not self._evidence.directory.telling(place.keys):
+            return []
+        return [fact for fact in self._evidence.facts if self._shared(place, fact) and self._may_mean(place, fact)]
+
     def _shared(self, place: Place, fact: Fact) -> frozenset[str]:
         """Return the words that name both numbers, without those of most columns."""
-        directory = self._evidence.directory
-        most = max(1, directory.series // 3)
-        return frozenset(key for key in place.keys & fact.keys if directory.keys[key] <= most)
+        return self._evidence.directory.telling(place.keys) & fact.keys
 
     def _is_reported(self, fact: Fact) -> bool:
         """Return whether the text reports a recorded number as it is."""
@@ -371,9 +374,9 @@ _QUANTITIES = frozenset(("qty", "quant", "count", "units", "piece", "anzah", "me
 """Beginnings of the names of columns with a number of things."""
 
 
-def _is_slip_of(value: Value, fact: Fact) -> bool:
+def _is_slip_of(value: Value, recorded: Reading) -> bool:
     """Return whether a number is a recorded one, rounded or not, with a slip."""
-    (number, most), (own, least) = fact.readings[0], value.readings[0]
+    (number, most), (own, least) = recorded, value.readings[0]
     if own and number and not 0.05 < own / number < 20:
         return False
     if own in (number * 10, number / 10, number - 1):
