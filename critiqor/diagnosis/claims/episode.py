@@ -231,8 +231,10 @@ class Episode(msgspec.Struct, kw_only=True):
     def release(self) -> None:
         """Forget the episodes around it, and what was only needed to judge it."""
         self.earlier, self.following, self.known_failures = [], None, None
-        for text in (*self.messages, *self.outgoing):
+        for text in (*self.requests, *self.messages, *self.outgoing):
             text.speech = None
+        for call in self.calls:
+            call.known_lowered = None
 
     @property
     def answer(self) -> EpisodeText | None:
