@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 import msgspec
 
@@ -62,12 +63,16 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     """The words of its arguments, once they were asked for."""
     known_bounce: str | None = None
     """The words with which its output says that a message was returned, once they were asked for."""
+    known_cut: bool | None = None
+    """Whether a part of its output is missing, or its tool says so, once that was asked for."""
     known_failed_check: bool | None = None
     """Whether it shows that a check failed, once that was asked for."""
     known_records: object = None
     """The records of its output, once they were asked for."""
     known_facts: object = None
     """The numbers of these records, once they were asked for."""
+    known_rows: bool | None = None
+    """Whether there are objects or rows among its records, once that was asked for."""
     known_tables: object = None
     """The tables in its output, once they were asked for."""
     known_hazards: object = None
@@ -97,30 +102,28 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     def numbers(self) -> frozenset[str]:
         """The numbers of its output, as they are written."""
         if self.known_numbers is None:
-            self.known_numbers = frozenset(_RAW_NUMBER.findall(self.text))
+            self.known_numbers = frozenset(_RAW_NUMBER.findall(self.text) if self.text else ())
         return self.known_numbers
 
     @property
     def digits(self) -> frozenset[int]:
         """The digits of each number of its output, read as one number."""
         if self.known_digits is None:
-            self.known_digits = frozenset(self.numbers_by_digits())
+            self.known_digits = frozenset(_by_digits(self.numbers))
         return self.known_digits
 
     def numbers_by_digits(self) -> dict[int, str]:
         """Return the numbers of its output by their digits; of several with the same digits, the last."""
-        numbers = _RAW_NUMBER.findall(self.text)
-        if numbers and len(max(numbers, key=len)) > MAX_DIGITS:
-            numbers = [number for number in numbers if len(number) <= MAX_DIGITS]
-        digits = "\n".join(numbers).replace(".", "").replace(",", "").split("\n") if numbers else ()
-        return dict(zip(map(int, digits), numbers, strict=True))
+        return _by_digits(_RAW_NUMBER.findall(self.text))
 
     def forget_numbers(self) -> None:
-        """Forget its records, numbers and tables: they are large, and refer to the call.
+        """Forget its records, numbers and tables: they are large, and refer to the call. That it has none is kept.
 
         Garbage collection is paused while a run is diagnosed, so what refers to each other would never be freed.
         """
-        self.known_records = self.known_facts = self.known_tables = None
+        self.known_records = self.known_records and None
+        self.known_facts = self.known_facts and None
+        self.known_tables = self.known_tables and None
 
     @property
     def stems(self) -> frozenset[str]:
@@ -157,6 +160,13 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     def name(self) -> str:
         """Its name in a sentence."""
         return f"`{excerpt(self.line, 60)}`" if self.line else f"`{sanitize_line(self.tool)}`"
+
+
+def _by_digits(numbers: Collection[str]) -> dict[int, str]:
+    if numbers and len(max(numbers, key=len)) > MAX_DIGITS:
+        numbers = [number for number in numbers if len(number) <= MAX_DIGITS]
+    digits = "\n".join(numbers).replace(".", "").replace(",", "").split("\n") if numbers else ()
+    return dict(zip(map(int, digits), numbers, strict=True))
 
 
 class EpisodeText(msgspec.Struct, kw_only=True):
@@ -221,8 +231,10 @@ class Episode(msgspec.Struct, kw_only=True):
     def release(self) -> None:
         """Forget the episodes around it, and what was only needed to judge it."""
         self.earlier, self.following, self.known_failures = [], None, None
-        for text in (*self.messages, *self.outgoing):
+        for text in (*self.requests, *self.messages, *self.outgoing):
             text.speech = None
+        for call in self.calls:
+            call.known_lowered = None
 
     @property
     def answer(self) -> EpisodeText | None:

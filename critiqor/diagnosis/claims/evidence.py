@@ -12,7 +12,7 @@ from typing import NamedTuple
 from critiqor.diagnosis.claims.episode import MAX_DIGITS, Episode, EpisodeCall
 from critiqor.diagnosis.claims.numbers import Numbers, completes, tolerance, written_forms
 from critiqor.diagnosis.claims.recorded.derivations import Derivations, Sorted, converted
-from critiqor.diagnosis.claims.recorded.facts import Fact, facts_of, given_facts
+from critiqor.diagnosis.claims.recorded.facts import Fact, facts_of, given_facts, has_rows
 from critiqor.diagnosis.claims.recorded.record_names import RecordNames
 from critiqor.diagnosis.claims.recorded.slips import MAX_VARIED, MIN_VARIED, variants
 from critiqor.diagnosis.claims.recorded.units import unit_at
@@ -48,6 +48,13 @@ _CUT = re.compile(
     r"\btruncated\b|\b(?:more|further) (?:characters|chars|bytes|lines)\b|\bomitted\b|已截断|省略", re.IGNORECASE
 )
 _VERSION = re.compile(r"\d+\.\d+\.\d")
+
+
+def _is_cut(call: EpisodeCall) -> bool:
+    """Return whether a part of an output was not recorded, or its tool says at its end that it left a part out."""
+    if call.known_cut is None:
+        call.known_cut = call.is_cut or _CUT.search(call.text, max(0, len(call.text) - CUT_MARK)) is not None
+    return call.known_cut
 
 
 class RecordedDate(NamedTuple):
@@ -86,7 +93,7 @@ class Evidence:
     @cached_property
     def is_recorded(self) -> bool:
         """Whether the recording has all that the calls which are kept have returned."""
-        return not any(call.is_cut or _CUT.search(call.text, max(0, len(call.text) - CUT_MARK)) for call in self.calls)
+        return not any(map(_is_cut, self.calls))
 
     @cached_property
     def seen(self) -> str:
@@ -147,6 +154,11 @@ class Evidence:
     def facts(self) -> list[Fact]:
         """The numbers of outputs with what they belong to."""
         return facts_of(self.calls)
+
+    @cached_property
+    def has_rows(self) -> bool:
+        """Whether an output has objects or rows with numbers."""
+        return any(map(has_rows, self.calls))
 
     @cached_property
     def numbers(self) -> set[float]:
@@ -354,14 +366,17 @@ class Evidence:
         """Return whether a value is a known number of times another one: per year, per day."""
         if value.unit in ("%", "temperature") or MEASURES.get(value.unit, value.unit) == "time":
             return False
-        numbers = (*self.outputs.recorded, *self.derivations.totals, *self.given.recorded)
-        order = Sorted(numbers)
+        order = self._known
         for number, decimals in value.readings:
             margin = tolerance(number, decimals)
             for factor in PERIODS:
                 if order.has(number / factor, margin / factor) or order.has(number * factor, margin * factor):
                     return True
         return False
+
+    @cached_property
+    def _known(self) -> Sorted:
+        return Sorted((*self.outputs.recorded, *self.derivations.totals, *self.given.recorded))
 
     def is_combined(self, value: Value) -> bool:
         """Return whether a value follows from one that was given, or from one of the same text, and another one."""
@@ -377,14 +392,17 @@ class Evidence:
 
     def _is_rate(self, value: Value) -> bool:
         """Return whether a value is a rate or a yearly amount, times one that was given: kWh a year at a price."""
-        recorded = self.outputs.recorded[-MAX_GIVEN:]
-        rated = [rate.number for rate in self.derivations.rates[:MAX_RATES]]
-        rates = Sorted((*(one * period for one in recorded for period in PERIODS), *rated))
         return any(
-            given and rates.has(number / given, 0.5 * 10.0**-decimals / abs(given))
+            given and self._rates.has(number / given, 0.5 * 10.0**-decimals / abs(given))
             for number, decimals in value.readings
             for given in self.given.recorded[-MAX_GIVEN:]
         )
+
+    @cached_property
+    def _rates(self) -> Sorted:
+        recorded = self.outputs.recorded[-MAX_GIVEN:]
+        rated = [rate.number for rate in self.derivations.rates[:MAX_RATES]]
+        return Sorted((*(one * period for one in recorded for period in PERIODS), *rated))
 
     def accept(self, value: Value) -> None:
         """Add a value of the answer that is supported: the next one may be computed from it."""

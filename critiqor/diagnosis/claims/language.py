@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from critiqor.diagnosis.claims.vocabulary import Vocabulary
+from critiqor.diagnosis.claims.vocabulary import Hit, Vocabulary
 
 FOLDER = Path(__file__).parent / "languages"
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
@@ -81,10 +81,19 @@ _LISTS = (
 
 
 class _LanguageHead(msgspec.Struct):
-    """The part of a language file by which a language is recognized."""
+    """The part of a language file that is wanted of all languages."""
 
+    name: str
     script: str | None
+    letters: str
     function_words: list[str]
+    numbers: dict[str, float]
+
+
+class _LanguageConduct(msgspec.Struct):
+    """The part of a language file with the lists of `conduct`."""
+
+    conduct: dict[str, list[str]]
 
 
 class Language:
@@ -96,25 +105,35 @@ class Language:
         head = msgspec.json.decode(path.read_bytes(), type=_LanguageHead)
         self.script = head.script
         """The script that identifies it; None if words do."""
+        self.name = head.name
+        self.letters = head.letters
+        """Letters besides a to z, for languages in Latin script."""
         self.function_words = head.function_words
+        self.numbers = head.numbers
+        """Numbers in words."""
 
     @cached_property
     def data(self) -> LanguageData:
         """The language file."""
+        return self._read()
+
+    def _read(self) -> LanguageData:
         return msgspec.json.decode(self._path.read_bytes(), type=LanguageData)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The lists of the file: `negations`, …, and `actions.test`, `subjects.test`, … by class of action."""
-        lists = {name: getattr(self.data, name) for name in _LISTS}
+        data = self._read()  # it is not kept: of most languages, nothing else is wanted
+        lists = {name: getattr(data, name) for name in _LISTS}
         for member in ("actions", "subjects"):
-            lists |= {f"{member}.{name}": entries for name, entries in getattr(self.data, member).items()}
+            lists |= {f"{member}.{name}": entries for name, entries in getattr(data, member).items()}
         return Vocabulary(lists)
 
     @cached_property
     def conduct(self) -> Vocabulary:
         """The lists of `conduct`. Few sentences are searched for them, so they are not among the others."""
-        return Vocabulary(self.data.conduct, has_open_phrases=True)
+        lists = msgspec.json.decode(self._path.read_bytes(), type=_LanguageConduct).conduct
+        return Vocabulary(lists, has_open_phrases=True)
 
 
 @cache
@@ -201,25 +220,28 @@ def _language_of_report(lowered: str, votes: dict[str, int], foreign: frozenset[
 
     `foreign`: letters besides a to z that its words have.
     """
-    scores = {
-        code: _score(lowered, language, votes.get(code, 0))
+    known = {
+        code: language
         for code, language in languages().items()
-        if language.data.script is None and foreign <= {*language.data.letters}
+        if language.script is None and foreign <= {*language.letters}
     }
-    if not scores:
+    if not known:
         return None
-    best = max(scores, key=lambda code: (scores[code][0], code == "en", scores[code][1], code))
-    if not any(scores[best]):
+    hits = {code: language.vocabulary.scan(lowered) for code, language in known.items()}
+    # A function word counts twice.
+    scores = {code: 2 * votes.get(code, 0) + len({hit.start for hit in found}) for code, found in hits.items()}
+    most = max(scores.values())
+    best = [code for code, score in scores.items() if score == most]
+    if not most:
         return languages()["en"] if lowered.isascii() else None
-    return languages()[best]
+    if "en" in best:
+        return known["en"]
+    return known[max(best, key=lambda code: (_letters(lowered, hits[code]), code))]
 
 
-def _score(lowered: str, language: Language, votes: int) -> tuple[int, int]:
-    """Return how many words of a text are words of reports, a function word counting twice, and their letters."""
-    hits = {(hit.start, hit.end) for hit in language.vocabulary.scan(lowered)}
-    letters = {place for start, end in hits for place in range(start, end) if lowered[place].isalpha()}
-    starts = {start for start, _ in hits}
-    return 2 * votes + len(starts), len(letters)
+def _letters(lowered: str, hits: list[Hit]) -> int:
+    """Return how many letters of a text are in entries."""
+    return len({place for hit in hits for place in range(hit.start, hit.end) if lowered[place].isalpha()})
 
 
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())

@@ -174,22 +174,23 @@ def completes(claimed: float, margin: float, given: list[float], order: Sorted, 
     """Return whether a claimed number is computed from one that was given and another one."""
     relative = margin / abs(claimed) if claimed else 0.0
     share = claimed / 100
+    has = order.has
     for one in given:
-        wanted = [(claimed - one, margin), (one - claimed, margin), (one + claimed, margin)]
-        if one and claimed:
-            # Products, quotients, and so many percent of something.
-            for other in (claimed / one, one / claimed, claimed * one, claimed / (one / 100)):
-                wanted.append((other, abs(other) * relative + 1e-9))
-            for change in (1 + one / 100, 1 - one / 100):
-                if change > 0:
-                    wanted.append((claimed / change, margin / change))
-        if one and claimed and is_share:
-            for factor in (share, 1 + share, 1 - share):
-                if factor > 0:
-                    slack = abs(one) * margin / 100 + 1e-9
-                    wanted += [(one * factor, slack), (one / factor, slack / factor**2)]
-        if any(order.has(other, slack) for other, slack in wanted):
+        if has(claimed - one, margin) or has(one - claimed, margin) or has(one + claimed, margin):
             return True
+        if not one or not claimed:
+            continue
+        # Products, quotients, and so many percent of something.
+        for other in (claimed / one, one / claimed, claimed * one, claimed / (one / 100)):
+            if has(other, abs(other) * relative + 1e-9):
+                return True
+        for change in (1 + one / 100, 1 - one / 100):
+            if change > 0 and has(claimed / change, margin / change):
+                return True
+        for factor in (share, 1 + share, 1 - share) if is_share else ():
+            slack = abs(one) * margin / 100 + 1e-9
+            if factor > 0 and (has(one * factor, slack) or has(one / factor, slack / factor**2)):
+                return True
     return False
 
 

@@ -95,6 +95,8 @@ class Speech:
         self._starts: list[int] = []
         """The places of the values."""
         self._may_ask = _MAY_ASK.search(self.text) is not None
+        self._clauses: dict[tuple[int, int, bool], list[Stance]] = {}
+        """The parts of each statement, by its place."""
         self._text_is_ascii = self.text.isascii()
         self._may_mark = not self._text_is_ascii and _BAD_MARKS.search(self.text) is not None
         self.stances = [self._stance(statement) for statement in statements(self.text)]
@@ -187,6 +189,13 @@ class Speech:
     def clauses(self, stance: Stance) -> list[Stance]:
         """Return the parts of a statement with how each is meant: `I did this, so if you want, …` asserts the first."""
         statement = stance.statement
+        place = statement.start, statement.end, statement.is_quoted
+        clauses = self._clauses.get(place)
+        if clauses is None:
+            clauses = self._clauses[place] = self._parts(statement)
+        return clauses
+
+    def _parts(self, statement: Statement) -> list[Stance]:
         clauses = []
         is_plan = False
         for part in _CLAUSE.finditer(statement.text):

@@ -338,11 +338,13 @@ def word_numbers(text: str, language: Language | None) -> list[Value]:
             if (value := _han_number(match[0])) is not None:
                 found.append(Value("number", match.start(), match.end(), match[0], (Reading(value, 0),)))
         return found
-    numbers = language.data.numbers
+    numbers = language.numbers
     start = 0
-    for piece in lowered.replace("\n", " ").split(" "):
-        # Most pieces are words that are no number, and splitting is much faster than a pattern.
-        if piece in numbers if piece.isalpha() else piece:
+    pieces = lowered.replace("\n", " ").split(" ")
+    # Most pieces are words that are no number, and splitting is much faster than a pattern.
+    holding = {piece for piece in set(pieces) if _holds_number(piece, numbers)}
+    for piece in pieces if holding else ():
+        if piece in holding:
             for match in _COMPOUND.finditer(lowered, start, start + len(piece)):
                 if (value := _word_number(match[0], numbers)) is not None:
                     place = match.start(), match.end()
@@ -352,6 +354,12 @@ def word_numbers(text: str, language: Language | None) -> list[Value]:
 
 
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+
+
+def _holds_number(piece: str, numbers: dict[str, float]) -> bool:
+    if piece.isalpha():
+        return piece in numbers
+    return any(_word_number(word, numbers) is not None for word in _COMPOUND.findall(piece))
 
 
 def _word_number(word: str, numbers: dict[str, float]) -> float | None:

@@ -7,13 +7,21 @@ The last word of a phrase is a whole word, unless phrases may be open: then `no 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
-MAX_CACHED = 20_000
+MAX_CACHED = 5_000
 """Maximum number of words whose lists are remembered."""
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 """Characters of languages that do not separate words."""
+
+
+_MARKS = frozenset(".,;:!?)\"'`*|")
+"""Characters behind a word: a word with one of them is often seen again."""
+_SHARED = 3
+"""Number of letters by which it is decided whether a word can be in a list."""
 
 
 class Hit(NamedTuple):
@@ -45,17 +53,24 @@ class Vocabulary:
                 self._add(entry, bit)
         self._begins = 1 << len(self._bits)
         """The mark of a word with which a phrase begins."""
+        known = chain(self._words, self._phrases, *self._prefixes.values())
+        self._beginnings = frozenset(entry[:_SHARED] for entry in known)
+        """The first letters of words: most words of a text begin with others, and are in no list."""
+        self._shortest = min(self._prefixes, default=_SHARED)
         self._numbers = {word for word in (*self._words, *self._phrases) if word.isdigit()}
 
     def _add(self, entry: str, bit: int) -> None:
         bare = entry.strip("*")
         if not bare:
             return
+        is_plain = bare.isascii() and bare.isalnum()
         if " " in bare:
             first = _WORD.search(bare)
             is_open = self._has_open_phrases and entry.endswith("*")
             self._phrases.setdefault(first[0] if first else bare, []).append((bare, bit, is_open))
-        elif (entry.startswith("*") and entry.endswith("*")) or _UNSPACED.search(bare) or not _WORD.fullmatch(bare):
+        elif (entry.startswith("*") and entry.endswith("*")) or not (
+            is_plain or (_WORD.fullmatch(bare) and not _UNSPACED.search(bare))
+        ):
             parts = self._parts.setdefault(bare[0], {})
             parts[bare] = parts.get(bare, 0) | bit
         elif entry.endswith("*"):
@@ -85,13 +100,17 @@ class Vocabulary:
                 elif self._has_none(piece):
                     pass
                 else:
+                    is_marked = False
                     for match in _WORD.finditer(text, start, start + len(piece)):
                         word = match[0]
                         inner = known.get(word)
                         if inner is None:
                             inner = self._mark(word)
                         if inner:
+                            is_marked = True
                             self._add_hits(hits, text, match.start(), word, inner)
+                    if not is_marked and piece[-1] in _MARKS and len(known) < MAX_CACHED:
+                        known[piece] = 0
             if mark:
                 self._add_hits(hits, text, start, piece, mark)
             start += len(piece) + 1
@@ -115,9 +134,11 @@ class Vocabulary:
                     hits.append(Hit(start, end, bit))
 
     def _mark(self, word: str) -> int:
-        mark = self._words.get(word, 0) | (self._begins if word in self._phrases else 0)
-        for size, stems in self._prefixes.items():
-            mark |= stems.get(word[:size], 0)
+        mark = 0
+        if word[:_SHARED] in self._beginnings or self._shortest < _SHARED:
+            mark = self._words.get(word, 0) | (self._begins if word in self._phrases else 0)
+            for size, stems in self._prefixes.items():
+                mark |= stems.get(word[:size], 0)
         for size, ends in self._suffixes.items():
             mark |= ends.get(word[-size:], 0)
         if len(self._known) < MAX_CACHED and not word.isdigit():
@@ -136,4 +157,13 @@ class Vocabulary:
 
     def mentions(self, name: str, text: str) -> bool:
         """Return whether a text in lower case contains an entry of a list."""
-        return bool(self.find(name, text))
+        return bool(_marks(self, text) & self.bit(name))
+
+
+@lru_cache(maxsize=64)
+def _marks(vocabulary: Vocabulary, text: str) -> int:
+    """Return the lists of which a text has entries, as bits: a sentence is asked about several lists in a row."""
+    marks = 0
+    for hit in vocabulary.scan(text):
+        marks |= hit.mark
+    return marks

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.call_arguments import argument_text, path_of
@@ -25,11 +26,14 @@ MAX_PAIRS = 40
 """Maximum number of values of written texts, and of statements, that are compared."""
 _ENDPOINT = re.compile(r"((?:\d{1,3}\.){3}\d{1,3}|localhost|[a-z][\w-]*(?:\.[a-z][\w-]*)+):(\d{2,5})(?![\d.:])")
 _SETTING = re.compile(r"(?m)^\s*[\"']?([a-z][\w.-]{2,40})[\"']?\s*[=:]\s*[\"']?(\d{2,9})[\"']?\s*[,;]?\s*$")
+_MAY_BE_ENDPOINT = re.compile(r":\d\d")
+_MAY_BE_SETTING = re.compile(r"(?m)[=:]\s*[\"']?\d{2,9}[\"']?\s*[,;]?\s*$")
 _PER = r"(?:per|pro|je|por|par|al|a|na|на|/)"
 _RATE = re.compile(
     rf"(?<![\d.,])(\d{{1,12}}(?:[.,]\d{{1,9}})?)\s?([a-zµа-я%€$£]{{1,10}})\s?{_PER}\s?(\d{{1,12}}(?:[.,]\d{{1,9}})?)?\s?([a-zа-я]{{1,12}})(?![\w])",
     re.IGNORECASE,
 )
+_MAY_BE_RATE = re.compile(r"\d\s?[a-zµа-я%€$£]{1,10}\s?(?:/|[a-zна])", re.IGNORECASE)
 _WARNING = re.compile(
     r'"(?:warnings?|conflicts?|caveats?|problems?)"\s*:\s*(\[\s*"[^\]]{4,400}|"[^"]{4,300})', re.IGNORECASE
 )
@@ -62,7 +66,7 @@ def _other_values(episode: Episode) -> Lapse | None:
     left = MAX_PAIRS
     for call in _written(episode):
         text = argument_text(call)[:MAX_WRITTEN]
-        pairs = [*_ENDPOINT.findall(text), *_SETTING.findall(text)][: max(0, left)]
+        pairs = _pairs(text)[: max(0, left)]
         left -= len(pairs)
         for name, value in pairs:
             source = _source_of_other(episode, call, name, value)
@@ -76,6 +80,12 @@ def _other_values(episode: Episode) -> Lapse | None:
     return None
 
 
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """Return the names of a text with their values: ports of hosts, and settings."""
+    endpoints = _ENDPOINT.findall(text) if _MAY_BE_ENDPOINT.search(text) else []
+    return endpoints + (_SETTING.findall(text) if _MAY_BE_SETTING.search(text) else [])
+
+
 def _source_of_other(episode: Episode, call: EpisodeCall, name: str, value: str) -> tuple[EpisodeCall, str] | None:
     """Return the result that has only another value under a name, and that value."""
     if value in episode.request:
@@ -86,7 +96,7 @@ def _source_of_other(episode: Episode, call: EpisodeCall, name: str, value: str)
     for each in reversed(before):
         if name.lower() not in each.lowered or (path_of(each) and path_of(each) == path_of(call)):
             continue
-        found = [other for key, other in (*_ENDPOINT.findall(each.text), *_SETTING.findall(each.text)) if key == name]
+        found = [other for key, other in _pairs(each.text) if key == name]
         # The next number is often meant: the next version, the next free port.
         if found and is_slip(value, found[-1]) and int(value) != int(found[-1]) + 1:
             return each, found[-1]
@@ -105,12 +115,10 @@ def _other_rates(episode: Episode) -> Lapse | None:
     answer = episode.answer
     texts = [(call.call_id, argument_text(call), call.order) for call in _written(episode)]
     texts += [(answer.event_id, answer.text, answer.order)] if answer is not None else []
-    written = [
-        (event_id, match, order) for event_id, text, order in texts for match in _RATE.finditer(text[:MAX_WRITTEN])
-    ]
+    written = [(event_id, match, order) for event_id, text, order in texts for match in _rates(text[:MAX_WRITTEN])]
     recorded: dict[tuple[str, str, str], list[_Rate]] = {}
     for call in episode.calls if written else ():
-        for match in _RATE.finditer(call.text) if not call.has_effect else ():
+        for match in _rates(call.text) if not call.has_effect else ():
             recorded.setdefault((*_amount(match), _unit(match)), []).append(_Rate(call, match))
     for event_id, match, order in written:
         rates = [rate for rate in recorded.get((*_amount(match), _unit(match)), ()) if rate.call.order < order]
@@ -122,6 +130,11 @@ def _other_rates(episode: Episode) -> Lapse | None:
                 "The amount is the recorded one, the quantity that it is for is not.",
             )
     return None
+
+
+def _rates(text: str) -> Iterator[re.Match[str]]:
+    if _MAY_BE_RATE.search(text):
+        yield from _RATE.finditer(text)
 
 
 def _amount(rate: re.Match[str]) -> tuple[str, str]:
@@ -145,16 +158,18 @@ def _is_name(token: str) -> bool:
 def _opposites(episode: Episode) -> Lapse | None:
     """Return a statement that affirms of something what a result denies of it."""
     answer = episode.answer
-    if answer is None:
+    # An action may have changed what was denied before.
+    looks = list(takewhile(lambda call: not call.has_effect, reversed(episode.calls)))
+    if answer is None or not looks:
         return None
     speech = episode.speech(answer)
     for stance in speech.stances[:MAX_PAIRS]:
         names = {token.lower() for token in _TOKEN.findall(stance.statement.text) if _is_name(token)}
-        if not names or stance.is_question:
+        if stance.is_question or not any(name in call.lowered for name in names for call in looks):
             continue
         clauses = [each for each in speech.clauses(stance) if each.is_good_news and not each.is_uncertain]
         affirmed = {word[:MIN_STEM] for each in clauses for word in _WORD.findall(each.lowered)}
-        if affirmed and (found := _denial(episode, names, affirmed)) is not None:
+        if affirmed and (found := _denial(looks, names, affirmed)) is not None:
             return _lapse(
                 found[0],
                 answer.event_id,
@@ -168,15 +183,13 @@ MIN_STEM = 6
 """Number of characters at the beginning of a word by which it is compared."""
 
 
-def _denial(episode: Episode, names: set[str], affirmed: set[str]) -> tuple[EpisodeCall, str] | None:
-    """Return a line of a result that names one of these and denies what is affirmed of it."""
-    for call in reversed(episode.calls):
-        if call.has_effect:
-            return None  # it may have changed what was denied before
+def _denial(looks: list[EpisodeCall], names: set[str], affirmed: set[str]) -> tuple[EpisodeCall, str] | None:
+    """Return a line of a result, of the last one first, that names one of these and denies what is affirmed of it."""
+    for call in looks:
         if not any(name in call.lowered for name in names):
             continue
         lines = [line for line in call.text.splitlines() if any(name in line.lower() for name in names)]
-        denied = [(line, stems) for line in lines if (stems := _denied(line) & affirmed)]
+        denied = [(line, stems) for line in lines if (stems := _denied(line, affirmed))]
         for line, stems in denied:
             others = [other.lower() for other in lines if other != line]
             if not any(stem in other for stem in stems for other in others):
@@ -186,17 +199,16 @@ def _denial(episode: Episode, names: set[str], affirmed: set[str]) -> tuple[Epis
     return None
 
 
-def _denied(line: str) -> set[str]:
-    """Return the beginnings of the words that a line denies: those right behind a negation."""
-    language = language_of(line)
-    if language is None:
-        return set()
+def _denied(line: str, affirmed: set[str]) -> set[str]:
+    """Return the beginnings of the affirmed words that a line denies: those right behind a negation."""
     lowered = normalize(line)
+    if not any(stem in lowered for stem in affirmed) or (language := language_of(line)) is None:
+        return set()
     found: set[str] = set()
     for hit in language.vocabulary.find("negations", lowered):
         after = _words_after(lowered, hit)
         found |= {word[:MIN_STEM] for word in after if len(word) >= MIN_PREDICATE}
-    return found
+    return found & affirmed
 
 
 def _words_after(text: str, hit: Hit) -> list[str]:

@@ -94,7 +94,7 @@ def _found_nothing(call: EpisodeCall) -> bool:
 def find_repeated_questions(episode: Episode) -> list[Lapse]:
     """Return that the agent asks the user for what the user or its memory has said already."""
     answer = episode.answer
-    if answer is None or not episode.requests or "?" not in answer.text.translate(_MARKS):
+    if answer is None or not episode.requests or not any(mark in answer.text for mark in "?？؟"):
         return []
     speech = episode.speech(answer)
     asked = [one for one in speech.stances if one.is_question and not says(speech.language, "asks_leave", one.lowered)]
@@ -107,9 +107,6 @@ def find_repeated_questions(episode: Episode) -> list[Lapse]:
         if len(sources) >= MIN_ASKED_AGAIN and typed:
             return [_asked_again(answer, stance.statement.text, typed[0][0])]
     return []
-
-
-_MARKS = str.maketrans("？؟", "??")
 
 
 class _Known:

@@ -81,7 +81,7 @@ def find_premature_stop(episode: Episode) -> list[Lapse]:
 
 def _leave_that_was_granted(episode: Episode, answer: EpisodeText) -> Lapse | None:
     """Return that the agent asks whether to do what it was asked to do without asking."""
-    if not asks(episode, "granted") or any(call.has_effect for call in episode.calls):
+    if any(call.has_effect for call in episode.calls) or not asks(episode, "granted"):
         return None
     speech = episode.speech(answer)
     if any(stance.is_bad_news for stance in speech.stances):

@@ -44,17 +44,17 @@ def is_understood(text: str) -> bool:
     language = language_of(plain)
     if language is None:
         return plain.isascii() and _known_share(plain, languages()["en"]) >= MIN_KNOWN
-    if language.data.script == "cyrillic":
+    if language.script == "cyrillic":
         letters = len(_CYRILLIC.findall(plain))
         return letters - len(_RUSSIAN.findall(plain)) <= MAX_FOREIGN_LETTERS * letters
-    if is_short or language.data.script in _UNSPACED:
+    if is_short or language.script in _UNSPACED:
         return True
     share = _known_share(plain, language)
     return share >= SURE_SHARE or (share >= MIN_KNOWN and not _has_foreign_letters(plain, language))
 
 
 def _has_foreign_letters(text: str, language: Language) -> bool:
-    if text.isascii() or language.data.script is not None:
+    if text.isascii() or language.script is not None:
         return False
     letters = [letter for letter in normalize(text) if letter.isalpha()]
     foreign = sum(not letter.isascii() and letter not in language.data.letters for letter in letters)
@@ -66,7 +66,7 @@ def _known_share(text: str, language: Language) -> float:
     lowered = normalize(text)
     small = _SMALL_WORDS.get(language.code)
     if small is None:
-        small = _SMALL_WORDS[language.code] = frozenset(language.data.function_words)
+        small = _SMALL_WORDS[language.code] = frozenset(language.function_words)
     words = list(_WORD.finditer(lowered))
     known = sum(word[0] in small for word in words)
     if known < SURE_SHARE * len(words):
@@ -102,7 +102,7 @@ class LanguageCoverage:
         if self._not_understood:
             answers = counted(self._answers, "answer") + (" that were examined" if self._seen > self._answers else "")
             are = "is" if self._not_understood == 1 else "are"
-            known = ", ".join(language.data.name for language in languages().values())
+            known = ", ".join(language.name for language in languages().values())
             notes.append(
                 f"{self._not_understood:,} of {answers} {are} in a language that is not understood, so what "
                 f"{'it says' if self._not_understood == 1 else 'they say'} was hardly checked. Understood: {known}."

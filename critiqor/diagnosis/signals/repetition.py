@@ -115,4 +115,4 @@ _LAST_WORD = re.compile(r"[^\W\d_]+$")
 def _is_number(word: str) -> bool:
     """Return whether a word is a number of at least two, such as `ten`."""
     lowered = normalize(word)
-    return any(language.data.numbers.get(lowered, 0) > 1 for language in languages().values())
+    return any(language.numbers.get(lowered, 0) > 1 for language in languages().values())

@@ -157,6 +157,9 @@ def _agrees(value: Value, first: float, second: float, *, is_factor: bool) -> bo
 
 def _rows(text: EpisodeText, speech: Speech, evidence: Evidence) -> Iterator[CheckedClaim]:
     """Yield the claims that all of so many rows were changed, while fewer were."""
+    claimed = [stance for stance in speech.stances if stance.is_good_news and speech.has(stance, "totality")]
+    if not any(map(speech.values_of, claimed)):
+        return
     changed = [
         (int(found[1] or found[2]), call)
         for call in evidence.episode.calls
@@ -167,9 +170,7 @@ def _rows(text: EpisodeText, speech: Speech, evidence: Evidence) -> Iterator[Che
         return
     most, call = max(changed, key=lambda pair: pair[0])
     total = sum(count for count, _ in changed)
-    for stance in speech.stances:
-        if not stance.is_good_news or not speech.has(stance, "totality"):
-            continue
+    for stance in claimed:
         for value in speech.values_of(stance):
             is_more = value.kind == "number" and value.decimals == 0 and value.number > total and len(value.digits) > 1
             if is_more and any(value.text.replace(",", "") in each.numbers for each in evidence.calls):

@@ -65,8 +65,8 @@ class _Check:
         self._words = words
         self._left = MAX_VALUES
         self._counterparts = Counterparts(evidence, speech, words)
-        self._totals: dict[int, list[str]] = {}
-        """Sums of what was recorded, in order, as they are written with so many decimals."""
+        self._totals: dict[int, list[tuple[str, str]]] = {}
+        """Sums of what was recorded, in order, as they are written with so many decimals, and their digits."""
 
     def judge(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return the claim that a value makes; None for one that is not checked."""
@@ -213,9 +213,11 @@ class _Check:
         totals = self._totals.get(value.decimals)
         if totals is None:
             sums = sorted((*self._evidence.outputs.totals, *self._evidence.derivations.totals))
-            totals = self._totals[value.decimals] = [f"{total:.{value.decimals}f}" for total in sums]
-        for written in totals:
-            if is_slip(digits, written.lstrip("-").replace(".", "").lstrip("0")):
+            written_sums = [f"{total:.{value.decimals}f}" for total in sums]
+            totals = [(written, written.lstrip("-").replace(".", "").lstrip("0")) for written in written_sums]
+            self._totals[value.decimals] = totals
+        for written, own in totals:
+            if abs(len(own) - len(digits)) <= 1 and is_slip(digits, own):
                 return None if self._evidence.supports(value) else f"values that add up to {written}"
         return None
 

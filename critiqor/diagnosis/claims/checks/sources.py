@@ -38,7 +38,7 @@ def check_sources(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
     ]
     for text in (answer, *episode.outgoing):
         claims = claims or _unknown_values(episode, evidence, text)
-    return claims if evidence.is_complete else [_unverifiable(claim, evidence) for claim in claims]
+    return claims if not claims or evidence.is_complete else [_unverifiable(claim, evidence) for claim in claims]
 
 
 def _unverifiable(claim: CheckedClaim, evidence: Evidence) -> CheckedClaim:
@@ -60,18 +60,18 @@ def _identifiers(episode: Episode, evidence: Evidence, answer: EpisodeText) -> l
         if not _STANDARD.match(value.text) and not _is_known(value, evidence)
     ] + [
         _unsupported(answer, stance, value, "identifier")
-        for stance, value in _reported(episode, answer, "number")
-        if _LONG.fullmatch(value.text) and not value.unit and not _is_known(value, evidence)
-        if not evidence.supports(value)
+        for stance, value in _reported(episode, answer, "number", _LONG)
+        if not value.unit and not _is_known(value, evidence) and not evidence.supports(value)
     ]
 
 
 def _addresses(episode: Episode, evidence: Evidence, answer: EpisodeText) -> list[CheckedClaim]:
     """Return the web addresses with a part that only their server can know, and that was never seen."""
-    known = f"{evidence.seen}\n{episode.request.lower()}"
+    reported = _reported(episode, answer, "url")
+    known = f"{evidence.seen}\n{episode.request.lower()}" if reported else ""
     return [
         _unsupported(answer, stance, value, "identifier")
-        for stance, value in _reported(episode, answer, "url")
+        for stance, value in reported
         if value.text.lower() not in known and any(part not in known for part in _own_parts(value.text.lower()))
     ]
 
@@ -82,13 +82,25 @@ def _own_parts(address: str) -> list[str]:
     return [*_OWN_PART.findall(address), *([doi[0]] if doi else ())]
 
 
-def _reported(episode: Episode, answer: EpisodeText, kind: str) -> list[tuple[Stance, Value]]:
-    """Return the values of a kind that an answer gives as facts: not in a question, a plan or a command to type."""
+def _reported(
+    episode: Episode, answer: EpisodeText, kind: str, form: re.Pattern[str] | None = None
+) -> list[tuple[Stance, Value]]:
+    """Return the values of a kind that an answer gives as facts: not in a question, a plan or a command to type.
+
+    `form`: what the whole of a value looks like.
+    """
     speech = episode.speech(answer)
+    wanted = {
+        value.start
+        for value in speech.values
+        if value.kind == kind and (form is None or form.fullmatch(value.text) is not None)
+    }
+    if not wanted:
+        return []
     codes = list(_CODE.finditer(speech.text))
     found = []
     for stance in speech.stances:
-        values = [value for value in speech.values_of(stance) if value.kind == kind]
+        values = [value for value in speech.values_of(stance) if value.start in wanted]
         if not values or stance.is_question:
             continue
         planned = [each.statement for each in speech.clauses(stance) if each.is_plan] if stance.is_plan else []
@@ -195,6 +207,8 @@ def _has_lost_source(episode: Episode, text: EpisodeText) -> bool:
 def _unknown_values(episode: Episode, evidence: Evidence, text: EpisodeText) -> list[CheckedClaim]:
     """Return a claim for a text that gives several specific values, none of which was seen or follows."""
     speech = episode.speech(text)
+    if not evidence.is_readable and not any(value.date for value in speech.values):
+        return []  # of many numbers, any value may follow
     codes = list(_CODE.finditer(speech.text))
     unknown: list[tuple[Stance, Value]] = []
     for stance in speech.stances:
@@ -209,6 +223,8 @@ def _unknown_values(episode: Episode, evidence: Evidence, text: EpisodeText) -> 
             missing = []
         unknown += [(stance, value) for value in missing]
     unknown = [(stance, value) for stance, value in unknown if not _follows_from_others(value, speech, evidence)]
+    if not unknown:
+        return []
     # An empty memory does not count as a failed source: the agent may know the answer.
     sources = [call for call in episode.calls if not call.tool.startswith("memory")]
     needed = MIN_UNKNOWN_VALUES

@@ -47,13 +47,14 @@ def _checks(call: EpisodeCall) -> bool:
     return call.is_check or (bool(call.line) and _PREVIEW.search(call.line) is not None)
 
 
-def _changes_subject(call: EpisodeCall, check: EpisodeCall) -> bool:
-    """Return whether a call changed what a check is about."""
+def _changes_subject(call: EpisodeCall, check: EpisodeCall, *, is_probe: bool) -> bool:
+    """Return whether a call changed what a check is about. `is_probe`: the check looks at something that runs."""
+    if not (call.has_effect if not check.line else call.kind in (Kind.CHANGE, Kind.COMMAND)):
+        return False
     if call.meaning.state == "failure":
         return False
     if not check.line:
-        return call.has_effect and call.tool != check.tool and bool(_objects(call) & _objects(check))
-    is_probe = _PROBE.search(check.line) is not None
+        return call.tool != check.tool and bool(_objects(call) & _objects(check))
     if is_probe and call.line and call.kind is Kind.COMMAND and _RELOADS.search(call.line):
         return True
     if call.kind is Kind.CHANGE:
@@ -102,13 +103,14 @@ def check_staleness(episode: Episode) -> list[CheckedClaim]:
         if (call.is_check or call.line or _is_check_of_tool(call)) and call.meaning.state != "failure":
             latest[_command(call)] = call
     for check in latest.values():
-        later = [call for call in calls if call.order > check.order]
-        changes = [call for call in later if _changes_subject(call, check)]
-        if not changes or any(
-            _checks(call) and call.order > changes[-1].order and _is_same(call, check) for call in later
-        ):
-            continue
         if check.line and not _checks(check) and (not speech.values or has_doubts or _SEARCH.search(check.line)):
+            continue
+        later = [call for call in calls if call.order > check.order]
+        is_probe = check.line != "" and _PROBE.search(check.line) is not None
+        change = next((call for call in reversed(later) if _changes_subject(call, check, is_probe=is_probe)), None)
+        if change is None or any(
+            _checks(call) and call.order > change.order and _is_same(call, check) for call in later
+        ):
             continue
         if _is_disclosed(speech, check):
             continue
@@ -116,7 +118,7 @@ def check_staleness(episode: Episode) -> list[CheckedClaim]:
             for part in (stance, *speech.clauses(stance)):
                 is_fact = part.is_good_news or _quotes(speech, part, check)
                 if is_fact and not part.is_uncertain and _reports(speech, part, check, later):
-                    return [_stale(answer, part, check, changes[-1])]
+                    return [_stale(answer, part, check, change)]
     return []
 
 

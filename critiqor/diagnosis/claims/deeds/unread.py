@@ -85,20 +85,25 @@ def _partly_read(
     episode: Episode, evidence: Evidence, answer: EpisodeText, looks: list[EpisodeCall]
 ) -> CheckedClaim | None:
     """Return the claim that something was read as a whole of which only a part was shown."""
+    speech = episode.speech(answer)
+    claimed = next((stance for stance in _asserted(speech) if _reads_all(speech, stance)), None)
+    if claimed is None:
+        return None
     partial = [call for call in looks if call.meaning.state != "failure" and _PARTIAL.search(call.text)]
     failed = [call for call in looks if call.meaning.state == "failure" and not _is_read_later(call, looks)]
     if not partial and not failed:
         return None
-    speech = episode.speech(answer)
     if any(is_disclosed(episode, call, answer) for call in failed):
         return None
-    for stance in _asserted(speech):
-        reads = speech.has(stance, "actions.inspect") and speech.has(stance, "totality")
-        if reads and not stance.is_plan and not _negates_first(speech, stance):
-            call = (partial or failed)[0]
-            part = "only a part of it was shown" if partial else "it could not be read"
-            return unsupported(answer, stance, "paging", reason=f"{call.name}: {part}", calls=(call,))
-    return None
+    call = (partial or failed)[0]
+    part = "only a part of it was shown" if partial else "it could not be read"
+    return unsupported(answer, claimed, "paging", reason=f"{call.name}: {part}", calls=(call,))
+
+
+def _reads_all(speech: Speech, stance: Stance) -> bool:
+    """Return whether a statement says that something was read as a whole."""
+    reads = speech.has(stance, "actions.inspect") and speech.has(stance, "totality")
+    return reads and not stance.is_plan and not _negates_first(speech, stance)
 
 
 def _negates_first(speech: Speech, stance: Stance) -> bool:

@@ -15,7 +15,7 @@ from critiqor.diagnosis.claims.recorded.record_names import Mention
 from critiqor.diagnosis.claims.recorded.slips import is_slip
 from critiqor.diagnosis.claims.recorded.units import Unit, is_comparable, unit_at, unit_of_name
 from critiqor.diagnosis.claims.speech import Speech, Stance
-from critiqor.diagnosis.claims.values import Value
+from critiqor.diagnosis.claims.values import Reading, Value
 from critiqor.model import Severity
 
 FEW = 8
@@ -110,7 +110,9 @@ class Counterparts:
     def find(self, stance: Stance, value: Value) -> Counterpart | None:
         """Return the recorded number that a claimed one stands for, if it differs from it."""
         evidence = self._evidence
-        if not evidence.facts or not (evidence.is_readable or evidence.has_slips(value)):
+        if not evidence.is_readable and not (evidence.has_slips(value) and self._may_stand_for_any(stance, value)):
+            return None
+        if not evidence.facts:
             return None
         place = self.place(stance, value)
         is_guess = stance.is_plan or stance.is_uncertain
@@ -136,6 +138,15 @@ class Counterparts:
         names = {name for fact in self._evidence.directory.of(mentions[-1].records) for name in fact.names}
         return any(stance.lowered[one.start : one.end] in names for one in mentions)
 
+    def _may_stand_for_any(self, stance: Stance, value: Value) -> bool:
+        """Return whether a number can stand for one of many: for a cell of a row, a measure, or a count of things."""
+        evidence = self._evidence
+        is_row = len(stance.statement.cells) > 1
+        if is_row or evidence.has_rows or unit_at(self._speech.text, value.start, value.end).measure:
+            return True
+        behind = next_word(self._speech.text, value.end)
+        return bool(behind) and any(f" {behind}" in call.lowered for call in evidence.calls)
+
     def _reports(self, stance: Stance, place: Place) -> bool:
         """Return whether a sentence about the future reports a record, as of a forecast: it gives another number."""
         own = [fact for fact in self._evidence.directory.of(place.records) if fact.is_structured and fact.unit.measure]
@@ -155,7 +166,8 @@ class Counterparts:
             return None
         claimed, recorded = place.value.number, facts[-1].number
         is_other = claimed == recorded - 1  # "the other 56 tests"
-        return Counterpart(facts[-1], "high") if not is_other and _is_slip_of(place.value, facts[-1]) else None
+        is_slip = not is_other and _is_slip_of(place.value, facts[-1].readings[0])
+        return Counterpart(facts[-1], "high") if is_slip else None
 
     def _labelled(self, place: Place) -> Counterpart | None:
         """Return a number of the series that has the label of a claimed one, if that one does not follow from it.
@@ -187,11 +199,14 @@ class Counterparts:
         size, count = len(value.digits), len(evidence.numbers)
         best, found = -1, None
         # Of many numbers, only those of the named records count.
-        candidates = evidence.facts if evidence.is_readable else evidence.directory.of(place.records)
-        labels = _labels(self._speech.text, place) & evidence.directory.keys.keys()
+        if evidence.is_readable:
+            slips = {reading for reading in evidence.directory.readings if _is_slip_of(value, reading)}
+            candidates = [fact for fact in evidence.facts if fact.readings[0] in slips] if slips else []
+        else:
+            named = evidence.directory.of(place.records)
+            candidates = [fact for fact in named if _is_slip_of(value, fact.readings[0])]
+        labels = _labels(self._speech.text, place) & evidence.directory.keys.keys() if candidates else frozenset()
         for fact in candidates:
-            if not _is_slip_of(value, fact):
-                continue
             if labels and fact.is_structured and fact.keys.isdisjoint(labels):
                 continue  # it is said to be a number of another column
             is_named = fact.record in place.records and fact.is_structured
@@ -246,7 +261,7 @@ class Counterparts:
             return Counterpart(same_unit[0], "medium")
         if place.is_row:
             return None
-        everywhere = [fact for fact in evidence.facts if self._may_mean(place, fact) and self._shared(place, fact)]
+        everywhere = self._keyed(place)
         if len({fact.number for fact in everywhere}) == 1:
             return Counterpart(everywhere[-1], "medium")
         only = evidence.facts[0]
@@ -286,7 +301,7 @@ class Counterparts:
         if self._is_part(value):
             return None
         place = self.place(stance, value)
-        keyed = [fact for fact in self._evidence.facts if self._may_mean(place, fact) and self._shared(place, fact)]
+        keyed = self._keyed(place)
         if len({fact.number for fact in keyed}) != 1 or not keyed[0].is_structured or keyed[0].decimals:
             return None
         return Counterpart(keyed[-1], "medium") if keyed[0].number != value.number else None
@@ -295,7 +310,7 @@ class Counterparts:
         """Return whether a word is a part of a longer number: one hundred and twenty-five."""
         text, language = self._speech.lowered, self._speech.language
         around = _NEXT_WORD.findall(text[value.end : value.end + 16])[:1] + _NEXT_WORD.findall(text[: value.start])[-2:]
-        known = {**language.data.numbers, **language.data.scale} if language is not None else {}
+        known = {**language.numbers, **language.data.scale} if language is not None else {}
         return any(word in known for word in around)
 
     def _may_mean(self, place: Place, fact: Fact) -> bool:
@@ -309,11 +324,15 @@ class Counterparts:
             return claimed != recorded
         return 1 / MAX_RATIO <= claimed / recorded <= MAX_RATIO
 
+    def _keyed(self, place: Place) -> list[Fact]:
+        """Return the numbers that the words around a number name."""
+        if not self._evidence.directory.telling(place.keys):
+            return []
+        return [fact for fact in self._evidence.facts if self._shared(place, fact) and self._may_mean(place, fact)]
+
     def _shared(self, place: Place, fact: Fact) -> frozenset[str]:
         """Return the words that name both numbers, without those of most columns."""
-        directory = self._evidence.directory
-        most = max(1, directory.series // 3)
-        return frozenset(key for key in place.keys & fact.keys if directory.keys[key] <= most)
+        return self._evidence.directory.telling(place.keys) & fact.keys
 
     def _is_reported(self, fact: Fact) -> bool:
         """Return whether the text reports a recorded number as it is."""
@@ -355,9 +374,9 @@ _QUANTITIES = frozenset(("qty", "quant", "count", "units", "piece", "anzah", "me
 """Beginnings of the names of columns with a number of things."""
 
 
-def _is_slip_of(value: Value, fact: Fact) -> bool:
+def _is_slip_of(value: Value, recorded: Reading) -> bool:
     """Return whether a number is a recorded one, rounded or not, with a slip."""
-    (number, most), (own, least) = fact.readings[0], value.readings[0]
+    (number, most), (own, least) = recorded, value.readings[0]
     if own and number and not 0.05 < own / number < 20:
         return False
     if own in (number * 10, number / 10, number - 1):

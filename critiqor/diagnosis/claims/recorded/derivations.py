@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from itertools import chain, combinations, permutations
+from itertools import chain, combinations, islice, permutations
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.recorded.facts import Fact
@@ -32,11 +32,13 @@ class Sorted:
 
     def __init__(self, numbers: Iterable[float]) -> None:
         self.numbers = sorted(set(numbers))
+        self._size = len(self.numbers)
 
     def has(self, number: float, tolerance: float) -> bool:
         """Return whether one of them is as near as the tolerance."""
-        place = bisect_left(self.numbers, number - tolerance)
-        return place < len(self.numbers) and self.numbers[place] <= number + tolerance
+        numbers = self.numbers
+        place = bisect_left(numbers, number - tolerance)
+        return place < self._size and numbers[place] <= number + tolerance
 
 
 class Rate(NamedTuple):
@@ -98,21 +100,19 @@ class Derivations:
     def has_amount(self, number: float, tolerance: float) -> bool:
         """Return whether a number is a sum, a difference or a product of what belongs together, or an average."""
         if self._amounts is None:
-            self._amounts = Sorted(self._bounded(self._all_amounts()))
+            self._amounts = self._sorted(self._all_amounts())
         return self._amounts.has(number, tolerance)
 
     def has_share(self, number: float, tolerance: float) -> bool:
         """Return whether a number is a ratio of what belongs together; 100 times as much is a percentage."""
         if self._shares is None:
-            self._shares = Sorted(self._bounded(self._all_shares()))
+            self._shares = self._sorted(self._all_shares())
         return self._shares.has(number, tolerance)
 
-    def _bounded(self, results: Iterator[float]) -> Iterator[float]:
-        for count, result in enumerate(results):
-            if count >= MAX_RESULTS:
-                self.is_complete = False
-                return
-            yield result
+    def _sorted(self, results: Iterator[float]) -> Sorted:
+        found = Sorted(islice(results, MAX_RESULTS))
+        self.is_complete = self.is_complete and next(results, None) is None
+        return found
 
     def _all_amounts(self) -> Iterator[float]:
         yield from self.totals

@@ -28,34 +28,69 @@ STEM = 5
 MIN_WORD = 2
 
 
-class Fact(msgspec.Struct, frozen=True, gc=False):
-    """A recorded number."""
+class Fact(msgspec.Struct, gc=False):
+    """A recorded number. What is around it is read when it is first needed: most numbers are only compared."""
 
-    readings: tuple[Reading, ...]
-    text: str
-    unit: Unit
-    keys: frozenset[str]
-    """Beginnings of the words of its column, member or label."""
+    number: float
+    """The number in its most usual reading."""
+    value: Value
+    cell: Cell
+    place: int
+    """Position of its cell in the record."""
+    common: Unit
+    """The unit that its record names beside its numbers."""
     names: tuple[str, ...]
     """What its record is about, in lower case."""
     record: int
     """Number of its record."""
-    series: str
-    """Numbers of one series are alike: a column, or members of one name."""
     call: EpisodeCall
     is_structured: bool
-    next_word: str = ""
-    """Beginning of the word behind it: what is counted."""
+    known_unit: Unit | None = None
+    known_keys: frozenset[str] | None = None
+    known_series: str | None = None
 
     @property
-    def number(self) -> float:
-        """The number in its most usual reading."""
-        return self.readings[0].number
+    def readings(self) -> tuple[Reading, ...]:
+        """What the number can mean."""
+        return self.value.readings
+
+    @property
+    def text(self) -> str:
+        """The number as it is written."""
+        return self.value.text
 
     @property
     def decimals(self) -> int:
         """Its number of decimals in the most usual reading."""
-        return self.readings[0].decimals
+        return self.value.readings[0].decimals
+
+    @property
+    def unit(self) -> Unit:
+        """Its unit: beside it, in the name of its column, or of the whole record."""
+        if self.known_unit is None:
+            self.known_unit = _unit(self.cell, self.value, self.common)
+        return self.known_unit
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Beginnings of the words of its column, member or label."""
+        if self.known_keys is None:
+            is_named = self.is_structured
+            self.known_keys = key_words(self.cell.name) if is_named else near_words(self.cell.text, self.value)
+        return self.known_keys
+
+    @property
+    def series(self) -> str:
+        """Numbers of one series are alike: a column, or members of one name."""
+        if self.known_series is None:
+            column = self.cell.name or (self.call.order, self.place)
+            self.known_series = f"{self.call.tool} {column if self.is_structured else sorted(self.keys)}"
+        return self.known_series
+
+    @property
+    def next_word(self) -> str:
+        """Beginning of the word behind it: what is counted."""
+        return "" if self.is_structured else next_word(self.cell.text, self.value.end)
 
 
 def facts_of(calls: list[EpisodeCall]) -> list[Fact]:
@@ -68,6 +103,13 @@ def facts_of(calls: list[EpisodeCall]) -> list[Fact]:
         if len(found) > MAX_FACTS:
             return found[:MAX_FACTS]
     return found
+
+
+def has_rows(call: EpisodeCall) -> bool:
+    """Return whether an output has objects or rows with numbers."""
+    if call.known_rows is None:
+        call.known_rows = any(record.is_structured and record.cells for record in records_of(call))
+    return call.known_rows
 
 
 def given_facts(calls: list[EpisodeCall]) -> list[Fact]:
@@ -93,18 +135,11 @@ def _facts(records: list[Record], call: EpisodeCall, sign: int = 1) -> Iterator[
         number = sign * (call.order * MAX_FACTS + position + 1)
         names = tuple(name.lower() for name in record.names)
         common = unit_of_record(record.names) if record.is_structured else NONE
+        if len(record.cells) > 1 and common.measure == "percent":
+            common = NONE
         for place, cell in enumerate(record.cells):
             for value in _numbers(cell):
-                unit = _unit(cell, value, common if len(record.cells) == 1 or common.measure != "percent" else NONE)
-                if record.is_structured:
-                    keys, behind = key_words(cell.name), ""
-                    series = f"{call.tool} {cell.name or (call.order, place)}"
-                else:
-                    keys, behind = near_words(cell.text, value), next_word(cell.text, value.end)
-                    series = f"{call.tool} {sorted(keys)}"
-                yield Fact(
-                    value.readings, value.text, unit, keys, names, number, series, call, record.is_structured, behind
-                )
+                yield Fact(value.number, value, cell, place, common, names, number, call, record.is_structured)
 
 
 def _unit(cell: Cell, value: Value, common: Unit) -> Unit:

@@ -25,6 +25,7 @@ _TIME = re.compile(
     r"(?:\s?([ap])\.?m\b)?",
     re.IGNORECASE,
 )
+_MAY_BE_TIME = re.compile(r"[:h.時时点點시]\s?[0-5]\d(?:(?<!\.\d\d)|\s?uhr)")
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ](\d\d):(\d\d)(?::\d\d(?:\.\d+)?)?\s?(Z|UTC|[+-]\d\d:?\d\d)?")
 _ZONE = re.compile(
     r"\b(?:UTC|GMT|[ECMPBI]S?[SD]?T|CES?T|JST|KST|MSK|time ?zones?|timezones?|local time|zeitzone|ortszeit|fuso|fuseau"
@@ -101,6 +102,8 @@ class Moments:
 
     def wrong_times(self, speech: Speech, stance: Stance) -> list[tuple[re.Match[str], Moment]]:
         """Return the times of day of a sentence that the record it is about does not have."""
+        if not _MAY_BE_TIME.search(stance.lowered):
+            return []
         said = list(_TIME.finditer(speech.text, stance.statement.start, stance.statement.end))
         if not said or stance.is_uncertain or not self._evidence.is_complete:
             return []

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.recorded.facts import Fact
+from critiqor.diagnosis.claims.values import Reading
 
 MIN_NAME = 3
 """Minimum number of letters of a word that names a record."""
@@ -33,6 +34,7 @@ class RecordNames:
 
     def __init__(self, facts: list[Fact]) -> None:
         self.facts = facts
+        self._telling: dict[frozenset[str], frozenset[str]] = {}
         self._records: dict[int, list[Fact]] = {}
         for fact in facts:
             self._records.setdefault(fact.record, []).append(fact)
@@ -116,6 +118,19 @@ class RecordNames:
         for one in reversed(chosen[:-1]):
             records = records & one.records or records
         return records
+
+    @cached_property
+    def readings(self) -> list[Reading]:
+        """The different numbers in their most usual reading."""
+        return list(dict.fromkeys(fact.readings[0] for fact in self.facts))
+
+    def telling(self, keys: frozenset[str]) -> frozenset[str]:
+        """Return those of some beginnings of words that name recorded numbers, and not most of them."""
+        telling = self._telling.get(keys)
+        if telling is None:
+            most = max(1, self.series // 3)
+            telling = self._telling[keys] = frozenset(key for key in keys if self.keys.get(key, most + 1) <= most)
+        return telling
 
     @cached_property
     def keys(self) -> dict[str, int]:
