@@ -132,3 +132,14 @@ def test_a_service_that_was_only_searched_is_not_booked() -> None:
 def test_a_search_whose_result_is_reported_is_not_passed_over(answer: str) -> None:
     assert not trip(answer).types().count("unsupported_claim")
     assert not trip("Everything is booked.", books_table=True).types().count("unsupported_claim")
+
+
+def test_so_many_of_so_many_is_no_claim_of_all() -> None:
+    story = Story().user("Trag die 4 Belege ein.")
+    read = (
+        '[{"file": "t1.jpg", "total": "61"}, {"file": "t2.jpg"}, {"file": "t3.jpg", "total": "9"}, {"file": "t4.jpg"}]'
+    )
+    story.calls("ocr_batch", {"dir": "belege"}, read).calls("ocr_batch", {"files": ["t2.jpg", "t4.jpg"]}, "[]")
+    story.calls("sheets_append", {"rows": [["61"], ["9"]]}, '{"ok": true}')
+    story.says("Eingetragen sind 2 von 4 Belegen. Es fehlen t2.jpg und t4.jpg: kein Betrag lesbar.").finishes()
+    assert not story.types().count("unsupported_claim")

@@ -117,6 +117,10 @@ def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
     return claims
 
 
+_SEND_ASKED = "send!"
+"""The request has a verb of sending: somebody is to be informed. That it speaks of customers does not say so."""
+
+
 def _is_given(speech: Speech, clause: Stance, episode: Episode) -> bool:
     """Return whether a text that an agent writes for the user repeats what the user has done, as the request says."""
     words = [word for name in CLASSES for word in speech.words(clause, f"actions.{name}")]
@@ -129,7 +133,8 @@ def _wanted(episode: Episode, language: Language) -> set[str]:
     for hit in language.vocabulary.scan(normalize(episode.request)):
         marks |= hit.mark
     found = {name for name, verbs, nouns in _class_bits(language) if marks & (verbs | nouns)}
-    return found | wanted_deeds(episode.request, language)
+    asked = wanted_deeds(episode.request, language)
+    return found | asked | ({_SEND_ASKED} if "send" in asked else set())
 
 
 def wanted_deeds(request: str, language: Language) -> set[str]:
@@ -178,7 +183,7 @@ def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str
     `wanted` holds the classes that the user asked for. `has_effects`: the agent did something, maybe this.
     """
     names = []
-    if has_effects and "send" in wanted and speech.has(clause, "informed"):
+    if has_effects and _SEND_ASKED in wanted and speech.has(clause, "informed"):
         names.append("send")
     for name, verbs, _ in _class_bits(speech.language) if speech.language is not None else ():
         if not clause.marks & verbs:
@@ -189,7 +194,7 @@ def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str
             continue
         has_subject = speech.has(clause, f"subjects.{name}") or _CHANNEL.search(clause.lowered) is not None
         if name == "send":
-            has_subject = has_subject or "send" in wanted
+            has_subject = has_subject or _SEND_ASKED in wanted or (not has_effects and "send" in wanted)
         elif not action.needs_subject:
             has_subject = True
         if has_subject and (name != "pay" or "pay" in wanted):

@@ -22,6 +22,7 @@ from critiqor.diagnosis.claims.checks.targets import check_targets
 from critiqor.diagnosis.claims.checks.weakening import check_weakening
 from critiqor.diagnosis.claims.deeds.domains import check_domains
 from critiqor.diagnosis.claims.deeds.duplicates import check_duplicates
+from critiqor.diagnosis.claims.deeds.followups import check_followups
 from critiqor.diagnosis.claims.deeds.items import check_items
 from critiqor.diagnosis.claims.deeds.repetitions import check_repetitions
 from critiqor.diagnosis.claims.deeds.requested import check_requested
@@ -57,6 +58,7 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_requested(episode, evidence),
         lambda: check_services(episode),
         lambda: check_duplicates(episode),
+        lambda: check_followups(episode),
         lambda: check_unread(episode, evidence),
     )
     found = [claim for check in checks for claim in check()]

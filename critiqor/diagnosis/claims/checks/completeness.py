@@ -113,8 +113,9 @@ def _complete_claim(episode: Episode, speech: Speech, items: Items, missing: lis
             continue
         values = [*speech.values_of(stance), *word_numbers(stance.statement.text, speech.language)]
         stated = {value.number for value in values if value.readings}
-        if any(count - number in stated or number == count - len(missing) for number in stated if number < count):
-            return None  # it says how many were dealt with, or left
+        fewer = [number for number in stated if 0 < number < count]
+        if any(count - number in stated or number == count - len(missing) or count in stated for number in fewer):
+            return None  # it says how many were dealt with, or left: 6 of 8
         counts = count in stated
         is_asked = items.call is None or any(name.lower() in request for name in missing)
         total = speech.has(stance, "totality") and (is_asked or concerns(episode, stance, items.call))

@@ -125,10 +125,33 @@ def _is_meant(
 def _names(words: set[str], record: Record, different: set[str]) -> bool:
     """Return whether words name a record: all of one of its names, with a word that the used record lacks."""
     for name in record.names:
-        parts = _words(name)
+        parts = _words(name) - _LEGAL_FORMS
         if parts and parts <= words and any(part in different and not part.isdigit() for part in parts):
             return True
     return False
+
+
+_LEGAL_FORMS = frozenset(
+    (
+        "ltd",
+        "limited",
+        "gmbh",
+        "inc",
+        "llc",
+        "llp",
+        "corp",
+        "plc",
+        "sarl",
+        "sas",
+        "srl",
+        "spa",
+        "ltda",
+        "bhd",
+        "pty",
+        "oyj",
+    )
+)
+"""Words of the names of companies that people leave out."""
 
 
 def _spelled(record: Record) -> set[str]:

@@ -35,7 +35,7 @@ def check_outdated(episode: Episode) -> list[CheckedClaim]:
     if answer is None:
         return []
     calls = [*(call for each in reversed(episode.earlier) for call in each.calls), *episode.calls]
-    if not any(call.has_effect for call in calls) or not any(_is_look(call) for call in calls):
+    if not any(call.has_effect for call in calls):
         return []
     for find in (_still_as_read, _old_record, _unrepeated, _old_file):
         claim = find(episode, answer, calls)
