@@ -33,7 +33,8 @@ _CHECKING = frozenset(
 """Words in the names of tools that check something."""
 _LIKE_CHECK = re.compile(
     r"check|lint|valid|verif|\btest|audit|scan|gate\b|strict|violat|constraint|\brules?\b|polic(?:y|ies)|threshold|coverage"
-    r"|conform|compli|quality|expectation|\brequired\b|must (?:be|not)|prüf|ungültig|contrôl|vérif|no válid|comprob|regla"
+    r"|conform|compli|quality|expectation|\brequired\b|must (?:be|not)|prüf|ungültig|contrôl|vérif|no válid"
+    r"|comprob|regla"
     r"|verific|não é válid|controll|convalid|ongeldig|controle|sprawd|nieprawid|провер|неверн|правил|kontrol|geçersiz"
     r"|检查|校验|验证|無効|検証|検査|검사|검증|유효|تحقق|غير صالح",
     re.IGNORECASE,
