@@ -590,3 +590,19 @@ def test_agents_that_return_work_are_worth_their_price() -> None:
 
 def test_agents_that_cost_little_are_worth_their_price() -> None:
     assert "cost_explosion" not in asks_agents("Which floor is it on?", "Floor 3", 900).types()
+
+
+def overflows(times: int) -> Story:
+    story = Story().user("When did the first error happen?")
+    for number in range(times):
+        story.runs(f"cat logs/{number}.log", "GET /v1/orders 200\n" * 200)
+        story.event("error", status="error", error="Context length exceeded: 214,118 tokens > 200,000 maximum.")
+    return story.runs("grep -m1 error logs/0.log", "12:00 error").says("At 12:00.").finishes()
+
+
+def test_window_that_overflows_again_and_again_is_found() -> None:
+    assert overflows(3).only("context_pollution").severity == "medium"
+
+
+def test_window_that_overflowed_once_before_the_agent_searched_instead_is_fine() -> None:
+    assert "context_pollution" not in overflows(1).types()

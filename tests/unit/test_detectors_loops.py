@@ -348,3 +348,20 @@ def test_title_tells_all_calls_and_those_that_taught_nothing_apart() -> None:
     for _ in range(3):
         cycle.model().calls("read", {"path": "a.txt"}, "apples").calls("read", {"path": "b.txt"}, "pears")
     assert "called 6 times, 4 of them without" in cycle.only("tool_loop").title
+
+
+def clicks(times: int, page: str = '- alert: enter a date\n- button "Search" [ref=e9]') -> Story:
+    story = Story().user("What does the morning flight cost?")
+    for number in range(times):
+        story.calls("browser_click", {"ref": "e9"}, page)
+        if number in (1, 3):
+            story.calls("browser_snapshot", {}, page)
+    return story.says("The site does not answer.").finishes()
+
+
+def test_clicking_again_and_again_on_a_page_that_stays_the_same_is_a_loop_although_the_agent_looks_in_between() -> None:
+    assert clicks(7).only("tool_loop").severity == "medium"
+
+
+def test_clicking_once_more_on_a_page_that_may_still_load_is_no_loop() -> None:
+    assert "tool_loop" not in clicks(2).types()

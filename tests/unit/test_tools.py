@@ -11,11 +11,13 @@ from critiqor.spans.calls import Kind
 
 NAMED = {
     Kind.LOOKUP: "read web_search web_fetch get_order order_list mail_search memory_get get_answer code_search "
+    "rooms_availability wms_stock dhl_track asaas_buscar_cliente holded_listar_gastos crm_suchen xero_report "
     "Read Grep Glob LS WebSearch WebFetch NotebookRead ToolSearch TaskList search_file_content view_image",
-    Kind.WAIT: "session_status get_job_status order_status sessions_history BashOutput TaskOutput",
-    Kind.CHANGE: "write MultiEdit apply_patch create_file delete_file update_booking memory_write "
+    Kind.WAIT: "session_status get_job_status order_status sessions_history BashOutput TaskOutput rds_restore_status",
+    Kind.CHANGE: "write MultiEdit apply_patch create_file delete_file update_booking memory_write gmail_batch_archive "
     "Write Edit NotebookEdit str_replace_editor replace",
-    Kind.ACTION: "message mcp__slack__post_message create_issue book_flight send_email pay_invoice",
+    Kind.ACTION: "message mcp__slack__post_message create_issue book_flight send_email pay_invoice gmail_forward "
+    "asaas_criar_cobranca hotel_reservar mairie_reserver rechnung_erstellen treno_prenota wms_allocate fleet_approve",
     Kind.COMMAND: "exec Bash process python_interpreter shell exec_command write_stdin run_shell_command execute_bash",
     Kind.THOUGHT: "update_plan todo_write TodoWrite think TaskCreate TaskUpdate ExitPlanMode",
     Kind.OTHER: "sessions_spawn sessions_send browser cron image_generate Task Agent Skill AskUserQuestion",

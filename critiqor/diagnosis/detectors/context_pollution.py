@@ -9,7 +9,7 @@ from heapq import nlargest
 import msgspec
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.detectors.provider_failure import provider_failure_cause
+from critiqor.diagnosis.detectors.provider_failure import provider_error_cause, provider_failure_cause
 from critiqor.diagnosis.drafts.cited_events import CitedEvents
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.signals.compactions import is_compaction
@@ -33,6 +33,9 @@ GIANT_SHARE = 0.25
 four bytes."""
 MAX_RESULTS = 512
 """Number of results of an agent run that are checked: the largest ones."""
+MIN_REPORTED = 2
+"""Minimum number of errors about the size of requests: after a single one, the agent may have changed its way."""
+MAX_REPORTED = 20
 _MAX_NAMED_RESULTS = 3
 """Maximum number of results that the explanation names."""
 
@@ -162,6 +165,8 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
         """Requests above the budget, and requests that the provider rejected because of their size."""
         self._is_over = False
         """Whether a request was above the budget."""
+        self._reported: list[Moment] = []
+        """Errors beside the model calls that say that a request exceeded the window, the first ones."""
         self._full = _LargeRequests()
         """Requests since the last compaction that nearly filled the window."""
         self._compacted = 0
@@ -189,6 +194,8 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
         elif is_compaction(span):
             self._compacted = span.order
             self._full = _LargeRequests()
+        elif span.event_type == "error" and provider_error_cause(span.error) == "context":
+            self._reported = [*self._reported, span][:MAX_REPORTED]
 
     def _judge(self, call: ModelCall, *, is_rejected: bool) -> None:
         share = context_saturation(call) or 0
@@ -210,6 +217,8 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
             severity: Severity = "high" if self._is_over or self._over.last is self._last else "medium"
             title = f"{counted(self._over.count, 'request')} exceeded the context window: {self._over.size}"
             return [self._draft("over", severity, self._over, giants, title)]
+        if len(self._reported) >= MIN_REPORTED:
+            return [self._repeated(self._reported)]
         if self._full.count:
             title = f"The context window was {self._full.share:.0%} full"
             return [self._draft("full", "medium", self._full, giants, title)]
@@ -218,6 +227,30 @@ class ContextPollution(RunDetector[ModelCall | ToolCall | Moment]):
             title = f"`{largest.tool}` put {largest.output_size // 1000} KB into the context window at once"
             return [self._draft("giant", "low", _LargeRequests(), giants, title)]
         return []
+
+    def _repeated(self, errors: list[Moment]) -> Draft:
+        """Return that requests exceeded the window again after the first one had."""
+        first, second = errors[0], errors[1]
+        filler = next((call for call in self._largest if call.order < second.order), None)
+        title = f"The context window overflowed {counted(len(errors), 'time')}: {excerpt(first.error or '', 80)}"
+        return Draft(
+            type=TYPE,
+            about=("again",),
+            severity="medium",
+            confidence=85,
+            title=title,
+            explanation="The agent went on in the same way after the first time, and what it had read was dropped.",
+            evidence=[*(error.event_id for error in errors), *([filler.evidence] if filler is not None else [])],
+            occurrences=len(errors),
+            first_bad_step=second.event_id,
+            chain=[
+                CausalStep(first.event_id, "The context window overflowed", None),
+                CausalStep(second.event_id, "It overflowed again", "retried"),
+            ],
+            scope=self.run.scope,
+            recommendation="Have the agent search in large files and read ranges of them, instead of the whole.",
+            verification="Run the same task again: the context window does not overflow.",
+        )
 
     def _draft(self, how: str, severity: Severity, large: _LargeRequests, giants: list[ToolCall], title: str) -> Draft:
         request = large.first

@@ -82,6 +82,11 @@ def provider_failure_cause(call: ModelCall) -> str:
     return _cause_in(call.error or "", call.category)
 
 
+def provider_error_cause(error: str | None) -> str:
+    """Return why a model call failed according to an error message."""
+    return _cause_in(error or "", "")
+
+
 @lru_cache(maxsize=4096)
 def _cause_in(error: str, category: str) -> str:
     for text in (error, category):

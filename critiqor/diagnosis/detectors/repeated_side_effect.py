@@ -26,8 +26,11 @@ MAX_REPEATED = 256
 MAX_SEARCHED_CALLS = 50
 """Maximum number of calls before a repeated action that are searched for a check of the earlier one."""
 _AMBIGUOUS = re.compile(
-    r"time[d -]?\s?out|timeout|connection (?:reset|closed|lost)|\b50[024]\b|bad gateway|socket hang|no response"
-    r"|unknown (?:state|result)|ECONNRESET|EPIPE",
+    r"time[d -]?\s?out|timeout|connection (?:reset|closed|lost|aborted)|\b(?:50[024]|408|52[0-4])\b|bad gateway"
+    r"|socket hang|no (?:response|reply|answer)|(?:unknown|unclear|undetermined) (?:state|result|outcome|status)"
+    r"|may (?:or may not )?have (?:been|gone|already)|might have been|ECONNRESET|EPIPE|zeitüberschreitung"
+    r"|délai (?:d'attente )?dépassé|tiempo de espera|tempo (?:limite|de espera|scaduto)|przekroczono (?:limit )?czas"
+    r"|тайм-?аут|время ожидания|zaman aş.m|超时|逾時|タイムアウト|시간 초과|انتهت المهلة",
     re.IGNORECASE,
 )
 _ONCE = re.compile(r"idempoten|dedup|request[_-]?token|client[_-]?(?:token|request)|unique[_-]?key", re.IGNORECASE)

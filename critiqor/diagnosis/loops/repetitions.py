@@ -11,6 +11,9 @@ MIN_STALE_CALLS = 2
 """Minimum number of calls without a new result: one call made three times, or a cycle of two repeated once."""
 MIN_STALE_CALLS_WAITING = 10
 """The same if the agent waited in between, because a state that changes by itself may still change."""
+MIN_STALE_INPUTS = 4
+"""Minimum number of times that the same input to a page changed nothing, whether the agent waited or not."""
+_INPUT = re.compile(r"(?:^|_)(?:click|press|tap|toggle|type|fill)(?:_|$)|\"(?:action|kind)\":\"(?:click|press|tap)\"")
 _READING = (Kind.LOOKUP, Kind.WAIT)
 _ORIENTATION = re.compile(
     r"(?:(?:(?:pwd|ls|date|whoami|hostname|id|uname|uptime|clear|true|echo|cd)\b|[\w.-]+ (?:--version|-V)$)"
@@ -22,6 +25,11 @@ def is_orientation(call: ToolCall) -> bool:
     """Return whether a call only shows where the agent is: neither its repetition nor its result means anything."""
     line = command_line(call.arguments)
     return bool(line) and call.kind is Kind.LOOKUP and _ORIENTATION.fullmatch(line) is not None
+
+
+def _gives_input(call: ToolCall) -> bool:
+    """Return whether a call clicks or types."""
+    return not call.is_pending and (_INPUT.search(call.tool) or _INPUT.search(call.arguments)) is not None
 
 
 class Repetitions:
@@ -92,6 +100,8 @@ class Repetitions:
             loop = self._loops[call.same_call] = Loop(before, "the same result each time", 0, 0)
         self._before.setdefault(call.same_call, (len(loop.stale), loop.min_stale))
         loop.stale.append(call)
+        # A page that only loads changes with the next look; one that answers a click in the same way again does not.
+        loop.is_certain = loop.is_certain or (len(loop.stale) >= MIN_STALE_INPUTS and _gives_input(call))
         self._raise_minimum(loop)
 
     def _raise_minimum(self, loop: Loop) -> None:

@@ -12,27 +12,56 @@ from critiqor.spans.calls import Kind, command_line
 
 _NAMES: dict[Kind, str] = {
     Kind.ACTION: """send reply post publish email mail message sms notify book pay charge transfer refund cancel order
-        purchase buy submit deploy release create invite tweet exchange return trade""",
+        purchase buy submit deploy release create invite tweet exchange return trade forward reserve register issue
+        approve reject accept decline respond allocate dispatch ship subscribe unsubscribe enroll invoice broadcast
+        announce donate withdraw deposit redeem dial sign grant checkin
+        enviar crear criar emitir pagar reservar comprar publicar cobrar encargar
+        envoyer creer emettre payer reserver acheter publier commander
+        senden sende versenden erstellen erstelle anlegen buchen buche bezahlen ueberweisen bestellen reservieren
+        inviare invia creare crea emettere pagare prenotare prenota comprare ordinare pubblicare
+        verstuur versturen verzend maken betaal boek boeken reserveer bestel
+        wyslij utworz zaplac zarezerwuj kup zamow otpravit sozdat oplatit zabronirovat zakazat
+        gonder olustur ode rezerve siparis""",
     Kind.CHANGE: """write edit patch update modify set save store append insert put move rename commit add delete remove
-        revoke react""",
+        revoke react archive trash restore label tag assign merge close reopen upload categorize
+        actualizar modificar guardar borrar eliminar anadir atualizar alterar salvar apagar remover
+        modifier enregistrer supprimer ajouter aendern aktualisieren speichern loeschen hinzufuegen
+        modificare aggiornare salvare cancellare aggiungere wijzig bijwerken opslaan verwijder toevoegen
+        zmien zapisz usun dodaj izmenit obnovit udalit dobavit guncelle kaydet sil ekle""",
     Kind.THOUGHT: "think thought plan todo reflect final answer",
     Kind.COMMAND: "exec bash shell run terminal command interpreter execute process python code",
     Kind.WAIT: "wait sleep poll status log logs history snapshot screenshot",
     Kind.LOOKUP: """read get search find list fetch query lookup grep glob ls cat view show visit browse open web page
         inspect memory describe check calculate tabs ocr transcribe parse extract recognize analyze analyse compare
-        count estimate quote summarize translate convert validate verify""",
+        count estimate quote summarize translate convert validate verify whoami geocode track preview
+        buscar listar obtener ver consultar leer calcular obter ler pesquisar
+        chercher rechercher lister lire voir consulter suchen suche liste abrufen anzeigen lesen
+        cercare cerca elenca elencare leggi leggere visualizza zoek zoeken lijst ophalen toon lezen
+        szukaj lista pobierz pokaz nayti spisok poluchit ara listele getir goster oku""",
 }
+_THINGS = frozenset(
+    (
+        *("availability", "freebusy", "menu", "stock", "inventory", "detail", "details", "reviews", "transactions"),
+        *("rate", "rates", "forecast", "weather", "balance", "info", "stats", "metrics", "profile", "price", "prices"),
+        *("catalog", "catalogue", "schema", "seatmap", "report", "timetable", "statement", "results", "messages"),
+    )
+)
+"""Things at the end of a name without a verb: `rooms_availability` shows them."""
 _KINDS = {word: kind for kind, names in _NAMES.items() for word in names.split()}
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _AMBIGUOUS_WORDS = frozenset(
     (
-        *("order", "message", "mail", "email", "sms", "book", "post", "release"),
+        *("order", "message", "mail", "email", "sms", "book", "post", "release", "register", "issue", "ship", "sign"),
+        *("invoice", "label", "tag", "store", "track", "archive", "liste", "lista", "close", "deposit", "open"),
         *("process", "code", "command", "python", "memory", "web", "page"),
     )
 )
 """Words that can be nouns or verbs: `order_status` does not order anything."""
 _EVENTS = frozenset(
-    ("deploy", "transfer", "refund", "charge", "purchase", "exchange", "return", "trade", "release", "order")
+    (
+        *("deploy", "transfer", "refund", "charge", "purchase", "exchange", "return", "trade", "release", "order"),
+        *("restore", "merge", "upload", "dispatch", "checkin", "ship", "invoice", "register", "forward", "archive"),
+    )
 )
 _RECORDS = frozenset(("status", "state", "log", "logs", "history"))
 _FIGURES = frozenset(
@@ -63,14 +92,14 @@ def _named_kind(name: str) -> Kind:
     known = [(part, _KINDS[part]) for part in parts if part in _KINDS]
     shows_figures = bool(parts) and parts[-1] in _FIGURES
     if not known:
-        return Kind.LOOKUP if shows_figures else Kind.OTHER
+        return Kind.LOOKUP if shows_figures or (parts and parts[-1] in _THINGS) else Kind.OTHER
     # The first verb tells what a tool does: `get_order` reads, and so does `order_list`.
     word, kind = next(((word, kind) for word, kind in known if word not in _AMBIGUOUS_WORDS), known[0])
     if kind is Kind.CHANGE and known[-1][1] is Kind.THOUGHT:
         return Kind.THOUGHT  # `update_plan` updates nothing but the plan
     if shows_figures and word in _AMBIGUOUS_WORDS | _EVENTS:
         return Kind.LOOKUP
-    if kind is Kind.ACTION and word in _EVENTS and parts[-1] in _RECORDS:
+    if word in _EVENTS and parts[-1] in _RECORDS:
         return Kind.WAIT  # `deploy_status` deploys nothing
     if kind is Kind.LOOKUP and any(other is Kind.WAIT for _, other in known):
         return Kind.WAIT  # `get_job_status`
