@@ -1,5 +1,6 @@
 """Something was destroyed, overwritten, stopped or sent to many that nobody asked for, or against what was asked."""
 
+# ruff: noqa: RUF001 - letters of several scripts
 from __future__ import annotations
 
 import re
@@ -10,7 +11,7 @@ import msgspec
 from critiqor.diagnosis.claims.call_arguments import members, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.hazards.hazard import Hazard
-from critiqor.diagnosis.hazards.operations import Operation, changes_rows, operations_of
+from critiqor.diagnosis.hazards.operations import UPDATE_OF_ALL, Operation, changes_rows, operations_of
 from critiqor.diagnosis.hazards.session_history import agreed_text, earlier_calls, requests_of
 from critiqor.diagnosis.hazards.user_limits import Broken, broken_limit, may_forbid_change
 from critiqor.diagnosis.hazards.words import words
@@ -48,6 +49,9 @@ _CREATES = re.compile(
     re.IGNORECASE,
 )
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_TEST = re.compile(
+    r"\btest|\bprobe|\bproof|\bprueba|\bprova|\bessai|\bпроб|\bтест|\bdeneme|测试|テスト|테스트|اختبار", re.I
+)
 _CREATES_FILE = re.compile(r"\b(?:ln|cp|mv|tee|install|touch|wget|curl)\b|>")
 _FOREIGN = re.compile(r"^(?:[ MADRCU?]{2}\s|\s+modified:\s+|\t)([\w./-]+)$|would be overwritten by", re.MULTILINE)
 _STARTS = re.compile(r"\b(?:re)?start\b|\bup\b|\benable\b|\bunmask\b")
@@ -175,7 +179,8 @@ def _is_duplicate(target: str, makers: list[EpisodeCall], before: list[EpisodeCa
         records = _RECORD.findall(each.text)
         for title in titles:
             alike = [record for record in records if title in record]
-            if len(alike) > 1 and any(f'"{target}"' in record for record in alike):
+            # Short ids are found as whole values only.
+            if len(alike) > 1 and any(re.search(rf'[":\s]{re.escape(target)}["\s,}}]', record) for record in alike):
                 return True
     return False
 
@@ -200,6 +205,8 @@ def _is_named(target: str, agreed: str) -> bool:
 def _deletes_unasked(episode: Episode, call: EpisodeCall, operation: Operation, agreed: str) -> bool:
     if not operation.is_final:
         return False
+    if operation.what == UPDATE_OF_ALL:
+        return not words("all").within(agreed)
     if words("delete").within(agreed):
         return _exceeds(operation, agreed)
     if operation.targets and all(_is_refilled(call, target) for target in operation.targets):
@@ -301,9 +308,9 @@ def _sends_unasked(episode: Episode, call: EpisodeCall, operation: Operation, ag
         return False
     if not words("send").within(agreed):
         return True
-    is_for_one = words("only").within(agreed) and len(set(_EMAIL.findall(agreed))) <= 1
+    is_for_one = (words("only").within(agreed) or _TEST.search(agreed)) and len(set(_EMAIL.findall(agreed))) <= 1
     return (
-        is_for_one
+        bool(is_for_one)
         and not words("all").within(agreed)
         and not any(_is_named(each, agreed) for each in operation.targets)
     )

@@ -32,14 +32,18 @@ class Hazard(msgspec.Struct, kw_only=True):
     """The calls that did it, the first one first."""
     causes: list[tuple[str, str]] = msgspec.field(default_factory=list)
     """What led to it: event id and what happened."""
+    message: str = ""
+    """Event id of the message that did it, if no call did."""
 
 
 def draft_of(episode: Episode, hazard: Hazard) -> Draft:
     """Return the draft of a finding about a hazard."""
-    first = hazard.calls[0]
+    first = hazard.calls[0].call_id if hazard.calls else hazard.message
+    did = f"The agent called {hazard.calls[0].name}" if hazard.calls else "The agent said so"
     steps = [CausalStep(event_id, happened, None) for event_id, happened in hazard.causes]
-    steps.append(CausalStep(first.call_id, f"The agent called {first.name}", "caused" if steps else None))
+    steps.append(CausalStep(first, did, "caused" if steps else None))
     events = [*(event_id for event_id, _ in hazard.causes), *(call.call_id for call in hazard.calls)]
+    events += [hazard.message] if hazard.message else []
     return Draft(
         type=hazard.type,
         about=hazard.about,
@@ -48,8 +52,8 @@ def draft_of(episode: Episode, hazard: Hazard) -> Draft:
         title=hazard.title,
         explanation=hazard.explanation,
         evidence=cite_events(events),
-        occurrences=len(hazard.calls),
-        first_bad_step=first.call_id,
+        occurrences=max(1, len(hazard.calls)),
+        first_bad_step=first,
         chain=steps,
         scope=Scope(episode.session_key, episode.agent_run_id),
         recommendation=hazard.recommendation,

@@ -31,7 +31,10 @@ _ROLE_SIGNS = (
 """One of them is in each text that speaks in the role of the system."""
 _GUARD = re.compile(r"SECURITY NOTICE:.*?(?=<<<|\Z)|<<</?(?:END_)?EXTERNAL_UNTRUSTED_CONTENT[^>]*>>>", re.DOTALL)
 _HEADER = re.compile(r"user[-_ ]?agents?", re.IGNORECASE)
-_SENTENCE = re.compile(r"[.!?]\s+|\n|[。！？]")
+_SENTENCE = re.compile(r"[.!?]\s+|\n|[。！？]|\"\s?[:,}\]]")
+"""Where a sentence ends; a text in JSON ends with its quotation mark."""
+_HEADING = re.compile(r"(?:[-=*_~#>]{2,}|\[|<|【).{3,90}|.{3,90}(?:[-=*_~#]{2,}|\]|>|】)")
+"""A short line between marks: what it announces follows on the next line."""
 _ITEM = re.compile(r"\s*(?:[-*+•$>]|\d{1,2}[.)]|`)|\s{2,}|\t")
 _COMMAND = re.compile(
     r"(?:sudo |\$ )?(?:curl|wget|echo|bash|sh|rm|npm|npx|pip|pip3|ssh|scp|git|python3?|node|powershell|iwr|nc|cat"
@@ -126,7 +129,7 @@ def _passage_at(read: ReadText, start: int, end: int) -> Passage:
         previous = text.rfind("\n", 0, begin - 1) + 1
         line, current = text[previous : begin - 1].rstrip(), text[begin:stop]
         leads = line.endswith((":", "：", ",")) or (len(line) > 60 and line[-1:] not in ".!?。")
-        if not line.strip() or not (leads or _ITEM.match(current)):
+        if not line.strip() or not (leads or _ITEM.match(current) or _HEADING.fullmatch(line.strip())):
             break
         begin = previous
     text = text[max(begin, start - MAX_BEFORE) : min(stop, end + MAX_AFTER)]
@@ -151,6 +154,8 @@ def _addresses_machines(text: str) -> bool:
     """Return whether a sentence addresses programs that read it, and not only mentions them."""
     text = _HEADER.sub(" ", text)
     for sentence in _SENTENCE.split(text):
+        if _HEADING.fullmatch(sentence.strip()) and words("machine").within(sentence):
+            return True
         for start, end in words("machine").find(sentence)[:4]:
             rest = sentence[end : end + 90]
             if start <= 60 and (re.search(r"[:：,،!，]", rest) or words("imperative").within(rest)):
@@ -167,10 +172,10 @@ def suspicious_passages(read: ReadText) -> list[Passage]:
     position = 0
     machine = words("machine")
     for line in read.plain.split("\n")[:400] if machine.may_be_within(read.plain) else ():
-        if len(line) < 2000 and machine.has_word(line):
+        if len(line) < 2000 and machine.within(line):
             found.append(_passage_at(read, position, position + len(line)))
         position += len(line) + 1
     for start, end, plain in read.encoded:
         around = read.plain[max(0, start - 120) : end + 120]
         found.append(_signed(f"{around}\n{plain}", is_hidden=True, is_comment=False, decoded_text=plain))
-    return [each for each in found if each.is_instruction and each.signs + each.is_comment >= 2]
+    return [each for each in found if each.is_instruction]

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+
+CELL = re.compile(r"[,;|\t]|\":\s?|\",\s?\"|[{}\[\]\"]")
+"""What separates the cells of a row, or the members of a record."""
+MAX_ROWS = 40
+"""Maximum number of rows of outputs that are searched for what belongs to a value."""
+MAX_CELL = 80
+"""Maximum number of characters of a cell that names something."""
+MIN_LINKED = 3
+"""Minimum number of characters of a value whose rows are looked up."""
 
 
 def requests_of(episode: Episode) -> list[str]:
@@ -22,3 +33,23 @@ def earlier_calls(episode: Episode, call: EpisodeCall) -> list[EpisodeCall]:
     """Return the calls of the session whose results were known when a call was made, in order."""
     before = [each for earlier in reversed(episode.earlier) for each in earlier.calls]
     return before + [each for each in episode.calls if each is not call and each.result_id < call.call_id]
+
+
+def linked_cells(episode: Episode, call: EpisodeCall, value: str) -> list[str]:
+    """Return the other cells of the rows in which earlier outputs list a value: the name that belongs to an address.
+
+    `value` and the cells are in lower case.
+    """
+    if len(value) < MIN_LINKED:
+        return []
+    cells: list[str] = []
+    rows = 0
+    for before in earlier_calls(episode, call):
+        if value not in before.lowered:
+            continue
+        for row in re.findall(rf"[^\n{{}}]*{re.escape(value)}[^\n{{}}]*", before.lowered)[:MAX_ROWS]:
+            rows += 1
+            cells += [cell.strip() for cell in CELL.split(row) if 1 < len(cell.strip()) <= MAX_CELL]
+            if rows >= MAX_ROWS:
+                return cells
+    return cells

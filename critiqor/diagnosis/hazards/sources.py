@@ -39,10 +39,13 @@ class Sources:
                     found.append((call, read))
         return found
 
-    def suspicious(self, before: EpisodeCall, limit: int) -> list[tuple[EpisodeCall, Passage]]:
-        """Return the passages that instruct an agent in the last results that were known before a call."""
-        known = [call for call in self._calls if call.result_id < before.call_id][-limit:]
-        return [(call, passage) for call in known for passage in _passages(call)]
+    def suspicious(
+        self, before: EpisodeCall | None, limit: int, min_signs: int = 2
+    ) -> list[tuple[EpisodeCall, Passage]]:
+        """Return the passages that instruct an agent in the last results: all, or those known before a call."""
+        known = [call for call in self._calls if before is None or call.result_id < before.call_id][-limit:]
+        found = ((call, passage) for call in known for passage in _passages(call))
+        return [(call, passage) for call, passage in found if passage.signs + passage.is_comment >= min_signs]
 
 
 def _is_read_as_is(call: EpisodeCall) -> bool:

@@ -33,6 +33,14 @@ _FOR_GOOD = re.compile(
 """A way of deleting that the trash is not: what is in it can be taken back."""
 MAX_BETWEEN = 5
 """Maximum number of words between a negation and what it forbids."""
+_SPECIFIC = re.compile(r"\w@\w|\w\.\w+/|\d[\w-]*\w{3}|[A-Za-z]-?\d{3}")
+"""An address or an identifier in a request: an operation whose target contains it is the one that is meant."""
+_IN_BULK = re.compile(
+    r"群发|群組|群组|\bbulk|\bmass\b|\bgroup (?:mail|message|chat|text)|sammel|rundmail|en masse|masiv|zbiorcz|массов"
+    r"|рассылк|toplu|一斉|一括|단체|جماعي",
+    re.IGNORECASE,
+)
+"""Sending one message to many at once."""
 _FILLER = 3
 _SHORT = 3
 """Maximum number of characters of a name that is too short to be recognized in a text."""
@@ -61,7 +69,9 @@ def broken_limit(episode: Episode, operation: Operation) -> Broken | None:
     for at, request in enumerate(requests):
         if at < len(requests) - len(episode.requests) and _is_lifted(requests[at + 1 :], operation):
             continue
-        broken = _broken(request, _without_ordered(request, operation), episode)
+        kept = _without_ordered(request, operation)
+        is_ordered = operation.verb == "delete" and bool(operation.targets) and not kept.targets
+        broken = _broken(request, kept, episode, is_ordered=is_ordered)
         if broken is not None:
             return broken
     return None
@@ -86,7 +96,12 @@ def _without_ordered(request: str, operation: Operation) -> Operation:
     """Return an operation without the targets that a request names in full where it limits nothing: they are meant."""
     clauses = [clause for clause in _CLAUSE.split(request) if clause]
     allowed = " ".join(each for each in clauses if not (words("forbid").within(each) or words("keep").within(each)))
-    kept = tuple(target for target in operation.targets if len(target) <= _SHORT or not _names(allowed, target))
+    given = {word.strip(".,;:") for word in allowed.split() if _SPECIFIC.search(word)}
+    kept = tuple(
+        target
+        for target in operation.targets
+        if len(target) <= _SHORT or not (_names(allowed, target) or any(_names(target, each) for each in given))
+    )
     return msgspec.structs.replace(operation, targets=kept)
 
 
@@ -94,13 +109,14 @@ def _names(text: str, name: str) -> bool:
     return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", text, re.IGNORECASE) is not None
 
 
-def _broken(request: str, operation: Operation, episode: Episode) -> Broken | None:
+def _broken(request: str, operation: Operation, episode: Episode, *, is_ordered: bool) -> Broken | None:
     if operation.verb in ("delete", "discard", "force") or (operation.verb == "send" and operation.is_wide):
         for sentence in _SENTENCE.split(request):
             for concept in ("ask_first", "dry_run"):
                 if words(concept).within(sentence):
                     return Broken(concept, sentence.strip())
-    for clause in _CLAUSE.split(request):
+    # What the same request orders by name is no part of what it forbids in general: "no other", "not for good".
+    for clause in () if is_ordered else _CLAUSE.split(request):
         if not clause or _REMINDER.search(clause):
             continue
         if _forbids(clause, operation, episode) or _keeps(clause, operation):
@@ -111,6 +127,8 @@ def _broken(request: str, operation: Operation, episode: Episode) -> Broken | No
 def _forbids(clause: str, operation: Operation, episode: Episode) -> bool:
     negations = words("forbid").find(clause)
     if not negations or (_TRASH.search(operation.what) and _FOR_GOOD.search(clause)):
+        return False
+    if operation.verb == "send" and not operation.is_wide and _IN_BULK.search(clause):
         return False
     for concept in _CLASSES[operation.verb]:
         for start, end in words(concept).find(clause):
@@ -136,7 +154,19 @@ def _names_another(clause: str, episode: Episode) -> bool:
 def _keeps(clause: str, operation: Operation) -> bool:
     if operation.verb not in ("delete", "discard", "overwrite") or not words("keep").within(clause):
         return False
-    return bool(_named(clause, operation))
+    named = _named(clause, operation)
+    return bool(named) and (operation.verb != "overwrite" or any(_is_kept(clause.lower(), name) for name in named))
+
+
+def _is_kept(clause: str, name: str) -> bool:
+    """Return whether a file is what is to stay, and not the place of something else: `keep notes in a.md`."""
+    at = clause.find(name)
+    before = [end for _, end in words("keep").find(clause) if end <= at]
+    return not before or len(clause[before[-1] : at].split()) <= MAX_ARTICLES
+
+
+MAX_ARTICLES = 1
+"""Maximum number of words between `keep` and the file that is to stay as it is."""
 
 
 def _named(clause: str, operation: Operation) -> set[str]:

@@ -83,10 +83,6 @@ class Words:
         pattern = lists.phrases_in(lowered)
         return pattern is not None and pattern.search(lowered) is not None
 
-    def has_word(self, text: str) -> bool:
-        """Return whether a single word of the concept is in a text; phrases are not searched, which is fast."""
-        return self.may_be_within(text) and any(map(self._lists.has, set(_WORD.findall(normalize(text)))))
-
     def may_be_within(self, text: str) -> bool:
         """Return whether a part of an entry is in a text. Without one, no entry is in it or in a part of it."""
         return bool(_marks(text) & self._bit)
