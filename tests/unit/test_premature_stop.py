@@ -81,6 +81,54 @@ def test_asking_for_leave_that_was_granted_is_found_in_every_language(request_: 
     assert stopped(request_, answer).only(TYPE).cause == f"{TYPE}:permission"
 
 
+MIDWAY = {
+    "en": ("Tag all 90 receipts, no need to ask.", "30 receipts are tagged, 60 are left. Shall I continue?"),
+    "de": (
+        "Ordne alle 90 Belege zu, ohne Rücksprache.",
+        "Die ersten 30 Belege sind zugeordnet, 60 sind noch übrig. Soll ich weitermachen?",
+    ),
+    "es": (
+        "Clasifica todos los gastos, no hace falta que me consultes.",
+        "He clasificado los primeros 30. Quedan 60 gastos. ¿Quieres que continúe?",
+    ),
+    "fr": (
+        "Classe toutes les dépenses, inutile de me demander.",
+        "Les 30 premières sont classées, il en reste 60. Veux-tu que je continue ?",
+    ),
+    "ru": ("Разложи все чеки, спрашивать не надо.", "Разложено 30 чеков, осталось 60. Хотите, чтобы я продолжил?"),
+    "zh": ("把所有收据分类,不用请示。", "已分类 30 张,还剩 60 张。需要我继续吗?"),
+}
+
+
+def tagged(request: str, answer: str) -> Story:
+    story = Story().user(request).calls("receipts_list", {"page": 1}, '{"page": 1, "pages": 3, "total": 90}')
+    return story.calls("receipts_tag", {"page": 1}, '{"updated": 30}').says(answer).finishes()
+
+
+@pytest.mark.parametrize(("request_", "answer"), MIDWAY.values(), ids=MIDWAY)
+def test_asking_whether_to_go_on_with_the_rest_of_what_was_wanted_at_once_is_found(request_: str, answer: str) -> None:
+    assert tagged(request_, answer).only(TYPE).cause == f"{TYPE}:midway"
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [
+        ("Tag all receipts of May, no need to ask.", "All 90 are tagged. Shall I continue with June?"),
+        ("Tag the receipts of May.", "30 are tagged, 60 are left. Shall I continue?"),
+        ("Tag all receipts, no need to ask.", "30 are tagged, 60 are left: the login expired. Shall I continue later?"),
+    ],
+)
+def test_offering_more_or_asking_for_a_reason_is_no_stop_midway(request_: str, answer: str) -> None:
+    assert f"{TYPE}:midway" not in [finding.cause for finding in tagged(request_, answer).findings()]
+
+
+def test_leave_that_is_asked_for_in_a_turn_before_the_last_is_found() -> None:
+    story = Story().user("Book us a table at Bruna for Friday 19:30, no need to check back.")
+    story.calls("table_search", {"venue": "Bruna"}, '[{"time": "19:30"}]').says("19:30 is free. Shall I book it?")
+    story.user("Yes, as I said.").calls("table_search", {"venue": "Bruna"}, "[]").says("It is taken now.").finishes()
+    assert f"{TYPE}:permission" in [finding.cause for finding in story.findings()]
+
+
 FINE: dict[str, Callable[[], Story]] = {
     "result that comes back": lambda: stopped(
         "Rotate the key.", "A test call with it now comes back with an error page."

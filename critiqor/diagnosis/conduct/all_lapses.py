@@ -10,6 +10,7 @@ from critiqor.diagnosis.conduct.lapse import draft_of
 from critiqor.diagnosis.conduct.memory import find_contradicted_memories, find_repeated_questions, find_vague_lookups
 from critiqor.diagnosis.conduct.premature_stop import find_premature_stop
 from critiqor.diagnosis.conduct.unstarted import find_unstarted_work
+from critiqor.diagnosis.conduct.warnings import find_disregarded_warnings
 from critiqor.diagnosis.drafts.draft import Draft
 
 _FINDERS = (
@@ -20,6 +21,7 @@ _FINDERS = (
     find_repeated_questions,
     find_unfinished_children,
     find_ignored_output,
+    find_disregarded_warnings,
     find_unstarted_work,
 )
 

@@ -9,12 +9,16 @@ import msgspec
 from critiqor.diagnosis.claims.call_arguments import argument_text
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.language import language_of
-from critiqor.diagnosis.claims.speech import Speech
+from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.wording import content_stems
+from critiqor.diagnosis.hazards.words import words
 from critiqor.model.sanitize import excerpt
+from critiqor.spans.calls import Kind
 
 TYPE = "subagent_failure"
+MAX_LAST_REPORT = 1_500
+"""Maximum number of characters at the end of a report in which a subagent says how it ended."""
 MAX_REPORT = 4_000
 """Maximum number of characters of the report of a subagent that are examined."""
 _TOOL = re.compile(
@@ -29,7 +33,7 @@ _SHARE = re.compile(
     r"(?<![\w./:-])(\d{1,6})\s?(?:/|of(?: the)?|out of|von|de|sur|di|van(?: de)?|z|из|ud af)\s?(\d{1,6})(?![\w/.:-])",
     re.IGNORECASE,
 )
-_KEY = re.compile(r"agent:[\w.-]+:(?:subagent|acp):[\w.-]+")
+_KEY = re.compile(r"agent:[\w.-]+:(?:subagent|acp):[\w.-]+|(?<=[\"'])(?:sub|child|task|run)[:_-][\w.:-]+")
 
 
 class Unfinished(msgspec.Struct, frozen=True):
@@ -48,12 +52,13 @@ def find_unfinished_children(episode: Episode) -> list[Lapse]:
     if answer is None or not calls:
         return []
     speech = episode.speech(answer)
-    if any(stance.is_bad_news or stance.is_uncertain or stance.is_question for stance in speech.stances):
+    if any(_admits(speech, stance) for stance in speech.stances):
         return []
     if not any(stance.is_good_news for stance in speech.stances):
         return []
     for unfinished in filter(None, map(_unfinished, calls)):
-        if unfinished.call.order > answer.order or _was_repeated(unfinished.call, calls):
+        call = unfinished.call
+        if call.order > answer.order or _was_repeated(call, calls) or _was_done_by_parent(episode, call, calls):
             continue
         if any(re.search(rf"(?<!\d){number}(?!\d)", answer.text) for number in unfinished.numbers):
             continue
@@ -61,6 +66,13 @@ def find_unfinished_children(episode: Episode) -> list[Lapse]:
             continue
         return [_lapse(unfinished, answer.event_id, answer.text)]
     return []
+
+
+def _admits(speech: Speech, stance: Stance) -> bool:
+    """Return whether a statement may tell the user that something is missing; a `no` in a table is a value."""
+    if stance.is_uncertain or stance.is_question:
+        return True
+    return stance.is_bad_news and (not stance.statement.cells or speech.has(stance, "trouble"))
 
 
 def _unfinished(call: EpisodeCall) -> Unfinished | None:
@@ -72,6 +84,20 @@ def _unfinished(call: EpisodeCall) -> Unfinished | None:
             return Unfinished(call, excerpt(_line(text, match), 100), (match[1], str(all_ - done)))
     if bad := _BAD.search(text):
         return Unfinished(call, excerpt(_line(text, bad), 100))
+    return _admission(call)
+
+
+def _admission(call: EpisodeCall) -> Unfinished | None:
+    """Return that a subagent says in its report that it failed or guessed."""
+    if call.meaning.state == "failure" or not words("admission").may_be_within(call.text):
+        return None
+    report = call.text[-MAX_LAST_REPORT:]
+    stances = Speech(report, language_of(report)).stances
+    for stance in stances:
+        text = stance.statement.text
+        is_bad = stance.is_bad_news or stance.is_uncertain or stance.is_limited
+        if is_bad and not stance.is_question and words("admission").within(text):
+            return Unfinished(call, excerpt(text.strip(), 100))
     return None
 
 
@@ -87,20 +113,39 @@ def _line(text: str, match: re.Match[str]) -> str:
     return text[max(start, match.start() - 60) : match.end() + 80].strip()
 
 
+def _spawned(call: EpisodeCall, calls: list[EpisodeCall]) -> list[EpisodeCall]:
+    """Return the calls that started the subagent whose report a call fetches."""
+    keys = set(_KEY.findall(call.arguments))
+    return [each for each in calls if each is not call and keys & set(_KEY.findall(each.text))] if keys else []
+
+
+def _own_subject(call: EpisodeCall, calls: list[EpisodeCall]) -> set[str]:
+    """Return the words of what only one subagent was to deal with: its country, its file."""
+    spawned = _spawned(call, calls)
+    others = [each for each in calls if each is not call and each not in spawned and each.order < call.order]
+    task = content_stems(" ".join(argument_text(each) for each in (call, *spawned)))
+    return task - {stem for each in others for stem in content_stems(argument_text(each))}
+
+
 def _was_repeated(call: EpisodeCall, calls: list[EpisodeCall]) -> bool:
     """Return whether a later subagent with a similar task succeeded."""
-    keys = set(_KEY.findall(call.arguments))
-    spawned = [each for each in calls if keys & set(_KEY.findall(each.text))] if keys else []
+    spawned = _spawned(call, calls)
     task = content_stems(" ".join(argument_text(each) for each in (call, *spawned)))
-    others = [each for each in calls if each is not call and each not in spawned and each.order < call.order]
-    # What only this subagent was to deal with: its country, its file.
-    own = task - {stem for each in others for stem in content_stems(argument_text(each))}
+    own = _own_subject(call, calls)
     for later in calls:
         if later.order > call.order and later.meaning.state != "failure" and _unfinished(later) is None:
             given = content_stems(argument_text(later))
             if given & own or len(given & task) > MIN_SAME_TASK * len(given | task):
                 return True
     return False
+
+
+def _was_done_by_parent(episode: Episode, call: EpisodeCall, calls: list[EpisodeCall]) -> bool:
+    """Return whether the parent looked itself, after the report, at what only that subagent was to deal with."""
+    own = _own_subject(call, calls)
+    later = (each for each in episode.calls if each.order > call.order and each not in calls)
+    looks = (each for each in later if not each.has_effect or (each.line and each.kind is not Kind.WAIT))
+    return any(own & content_stems(f"{argument_text(each)} {each.line}") for each in looks if each.text)
 
 
 MIN_SAME_TASK = 0.4

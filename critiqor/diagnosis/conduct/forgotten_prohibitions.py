@@ -10,7 +10,7 @@ from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import normalize
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.wording import MAX_REQUEST
-from critiqor.diagnosis.hazards.session_history import earlier_calls
+from critiqor.diagnosis.hazards.session_history import CELL, MAX_ROWS, earlier_calls, linked_cells
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.results.command_lines import parse_command_line
 from critiqor.diagnosis.results.programs import programs_in
@@ -21,8 +21,6 @@ MAX_BETWEEN = 6
 """Maximum number of words between a negation and what it forbids."""
 MAX_VALUE = 80
 """Maximum number of characters of a value that names something."""
-MAX_ROWS = 40
-"""Maximum number of rows of outputs that are searched for what belongs to a value."""
 MIN_NAME = 3
 """Minimum number of characters of a name; of one in Chinese characters, two."""
 _CLAUSE = re.compile(
@@ -53,7 +51,6 @@ _SENDS = re.compile(
     r"send|mail|message|post|campaign|broadcast|notify|newsletter|publish|sms|invite|reply", re.IGNORECASE
 )
 _UNSENT = re.compile(r"draft|preview|template", re.IGNORECASE)
-_CELL = re.compile(r"[,;|\t]|\":\s?|\",\s?\"|[{}\[\]\"]")
 _WORD = re.compile(r"[^\W_]{2,}")
 
 MAX_CLAUSES = 40
@@ -134,7 +131,7 @@ def _names_somebody(lowered: str, episode: Episode, call: EpisodeCall) -> bool:
     """Return whether a clause names something that earlier results list: it forbids that, and nothing else."""
     listed = [before.lowered for before in earlier_calls(episode, call)]
     if _UNSPACED.search(lowered):
-        cells = (cell.strip() for text in listed for row in text.splitlines()[:MAX_ROWS] for cell in _CELL.split(row))
+        cells = (cell.strip() for text in listed for row in text.splitlines()[:MAX_ROWS] for cell in CELL.split(row))
         return any(cell in lowered for cell in cells if len(cell) > 1 and _UNSPACED.search(cell))
     return any(
         re.search(rf"(?m)(?:^\s*|[\"',/]){re.escape(word)}(?=[\s\"',/]|$)", text) is not None
@@ -198,7 +195,7 @@ def names_of(episode: Episode, call: EpisodeCall) -> list[str]:
             names += [word.lower() for word in plain if word.lower() not in _GENERIC]
         return list(dict.fromkeys(names))
     values = [value.strip().lower() for _, value in members(call) if 0 < len(value.strip()) <= MAX_VALUE]
-    linked = [cell for value in values for cell in _record(episode, call, value)]
+    linked = [cell for value in values for cell in linked_cells(episode, call, value)]
     return [name for name in dict.fromkeys((*values, *linked)) if _is_name(name)]
 
 
@@ -206,20 +203,3 @@ def _is_name(text: str) -> bool:
     if text in _GENERIC or text.isdigit():
         return False
     return len(text) >= (2 if _UNSPACED.search(text) else MIN_NAME)
-
-
-def _record(episode: Episode, call: EpisodeCall, value: str) -> list[str]:
-    """Return the other cells of the rows in which earlier outputs list a value: the name that belongs to an address."""
-    if len(value) < MIN_NAME:
-        return []
-    cells: list[str] = []
-    rows = 0
-    for before in earlier_calls(episode, call):
-        if value not in before.lowered:
-            continue
-        for row in re.findall(rf"[^\n{{}}]*{re.escape(value)}[^\n{{}}]*", before.lowered)[:MAX_ROWS]:
-            rows += 1
-            cells += [cell.strip() for cell in _CELL.split(row) if 1 < len(cell.strip()) <= MAX_VALUE]
-            if rows >= MAX_ROWS:
-                return cells
-    return cells

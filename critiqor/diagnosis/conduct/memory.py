@@ -11,9 +11,16 @@ from critiqor.diagnosis.claims.call_arguments import members, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import language_of, normalize
 from critiqor.diagnosis.claims.values import values_in, word_numbers
+from critiqor.diagnosis.conduct.exclusions import (
+    contains_excluded,
+    excluded_in,
+    is_on_excluded_weekday,
+    outdated_value,
+    weekdays_in,
+)
 from critiqor.diagnosis.conduct.forgotten_prohibitions import MAX_CLAUSES, MAX_COMPARED, names_of
 from critiqor.diagnosis.conduct.lapse import Lapse
-from critiqor.diagnosis.conduct.wording import content_stems, requests, says
+from critiqor.diagnosis.conduct.wording import MAX_REQUEST, content_stems, requests, says
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.signals.text import decode_json
 from critiqor.model.formatting import counted
@@ -98,15 +105,72 @@ def find_repeated_questions(episode: Episode) -> list[Lapse]:
         return []
     speech = episode.speech(answer)
     asked = [one for one in speech.stances if one.is_question and not says(speech.language, "asks_leave", one.lowered)]
-    asked = [one for one in asked if not _CHOICE.search(one.lowered)]
+    if asked and (reply := _objection(episode)) is not None:
+        return [_asked_again(answer, asked[0].statement.text, reply)]
     known = _known(episode)
+    for stance in speech.stances:
+        if stance.is_question and (given := _given(stance.statement.text, known)) is not None:
+            return [_asked_again(answer, stance.statement.text, given)]
     for stance in asked:
+        if _CHOICE.search(stance.lowered):
+            continue
         parts = [part for part in _PART.split(stance.lowered) if part.strip()]
         sources = [source for part in parts if (source := _source(episode, part, known)) is not None]
         typed = [source for source in sources if source[1]]
         if len(sources) >= MIN_ASKED_AGAIN and typed:
             return [_asked_again(answer, stance.statement.text, typed[0][0])]
     return []
+
+
+def _objection(episode: Episode) -> str | None:
+    """Return the next message of the user if it says that the question was answered before."""
+    following = episode.following
+    if following is None or not following.requests:
+        return None
+    reply = following.requests[0]
+    is_short = len(reply.text) <= MAX_OBJECTION
+    return reply.event_id if is_short and words("said_already").within(reply.text) else None
+
+
+MAX_OBJECTION = 200
+"""Maximum number of characters of a message in which a user objects to a question."""
+_SLOTS = {
+    "slot_address": re.compile(r"[^\n]{0,24}?(?:\d{1,5}[a-z]?,?\s+\w|\w{3,}\.?\s+\d)"),
+    "slot_phone": re.compile(r"[^\n\d]{0,12}\+?\d[\d ()/.-]{6,}\d"),
+    "slot_email": re.compile(r"[^\n@]{0,30}[\w.+-]+@[\w-]+\.\w"),
+    "slot_name": re.compile(r"\W{1,3}(?:is\s|ist\s|es\s|est\s|è\s|é\s|of\s|under\s)?[^\W\d_a-z][^\W\d_]{2,}"),
+}
+"""What follows the name of a thing if its value was given, by the words for the thing."""
+
+
+_QUALIFIED = re.compile(
+    r"\b(?:e-?mail|ip|web|mac|billing|return|wallet|second|other|another|new|his|her|their)\s$", re.I
+)
+_OF_ANOTHER = re.compile(
+    r"\s(?:(?:mail|e-mail|ip|web|url)\b|(?:of|de|da|di|van|von|der|des|del)\s(?:the\s|la\s|le\s)?"
+    r"(?:file|branch|recipient|factur|facturaç|fattura|expédi|remite|mail|correo|e-mail))",
+    re.I,
+)
+
+
+def _is_another(question: str, start: int, end: int) -> bool:
+    """Return whether a word for a thing means another one of its kind: a billing address, the name of a file."""
+    return _QUALIFIED.search(question[:start]) is not None or _OF_ANOTHER.match(question, end) is not None
+
+
+def _given(question: str, known: list[_Known]) -> str | None:
+    """Return where something that a question asks for was given under its name: my mobile's 07700 900418."""
+    for slot, value in _SLOTS.items():
+        hits = [span for span in words(slot).find(question) if not _is_another(question, *span)]
+        # A question that contains the value wants it confirmed.
+        if not hits or any(value.match(question, end) for _, end in hits):
+            continue
+        if slot == "slot_name" and not any(" " in question[start:end].strip() for start, end in hits):
+            continue  # the name of a file, a list, a branch
+        for one in known:
+            if any(value.match(one.text, end) for _, end in words(slot).find(one.text)):
+                return one.event_id
+    return None
 
 
 class _Known:
@@ -164,30 +228,44 @@ def _asked_again(answer: EpisodeText, question: str, source: str) -> Lapse:
 
 
 def find_contradicted_memories(episode: Episode) -> list[Lapse]:
-    """Return actions that do what a memory found before advises against."""
-    lookups = [call for call in episode.calls if _reads_memory(call) and call.meaning.state != "failure"]
-    if not lookups:
+    """Return actions that do what a memory found before, or the user, advises against."""
+    acting = [call for call in episode.calls if call.kind is Kind.ACTION]
+    if not acting:
         return []
-    acting = [call for call in episode.calls if call.kind is Kind.ACTION and call.order > lookups[0].order]
+    known = [call for each in (*reversed(episode.earlier), episode) for call in each.calls]
+    lookups = [call for call in known if _reads_memory(call) and call.meaning.state != "failure"]
+    said = [text for each in (*reversed(episode.earlier), episode) for text in each.requests]
+    wishes = [(text, found) for text in said if (found := excluded_in(text.text[:MAX_REQUEST]))]
     for call in acting[:MAX_COMPARED]:
         if call.meaning.state == "failure":
             continue
         for lookup in lookups:
             if lookup.order < call.order and (noted := _contradicts(episode, lookup, call)) is not None:
-                return [_contradicted(lookup, call, noted)]
+                return [_contradicted(lookup.result_id, call, noted, "its memory says")]
+        for text, found in wishes:
+            if text.order < call.order and (noted := contains_excluded(episode, call, found, set())) is not None:
+                return [_contradicted(text.event_id, call, noted, "the user said")]
     return []
 
 
 def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> str | None:
     """Return the note in a memory that an action contradicts."""
+    notes = _memory_text(lookup)
+    asked = content_stems(episode.request)
+    found = contains_excluded(episode, call, excluded_in(notes), asked) or outdated_value(episode, call, notes)
+    if found is not None:
+        return found
     request = normalize(episode.request)
-    for statement in _STATEMENT.split(_memory_text(lookup))[:MAX_CLAUSES]:
+    for statement in _STATEMENT.split(notes)[:MAX_CLAUSES]:
         if not words("forbid").within(statement):
             continue
         lowered = normalize(statement)
         names = _names_in(statement, call.line) if call.line else names_of(episode, call)
-        named = [name for name in names if name in lowered and name not in request]
+        wanted = [name for name in names if name in request]
+        named = [name for name in names if name in lowered and not any(one in name for one in wanted)]
         if any(_is_proper(statement, lowered, name) for name in named) or _is_out_of_time(statement, call):
+            return statement.strip()
+        if is_on_excluded_weekday(statement, call) and not weekdays_in(episode.request):
             return statement.strip()
     return None
 
@@ -225,18 +303,18 @@ def _minutes(time: re.Match[str]) -> int:
     return int(time[1]) * 60 + int(time[2])
 
 
-def _contradicted(lookup: EpisodeCall, call: EpisodeCall, noted: str) -> Lapse:
+def _contradicted(source: str, call: EpisodeCall, noted: str, who: str) -> Lapse:
     said = excerpt(noted, 100)
     return Lapse(
         type="memory_failure",
         about=("contradicted",),
         severity="high",
         confidence=70,
-        title=f"The agent acted against what its memory says: {said}",
-        explanation=f"{call.name} was called after the memory had been found: {excerpt(call.arguments, 120)}",
+        title=f"The agent acted against what {who}: {said}",
+        explanation=f"{call.name} was called after that was known: {excerpt(call.arguments, 120)}",
         recommendation="Have the agent check an action against the memories that it has found before it acts.",
         verification="Run the same task again: the action agrees with what is noted.",
-        causes=[(lookup.result_id, f"Memory says: {said}")],
+        causes=[(source, f"It was known: {said}")],
         event_id=call.call_id,
         happened="The agent did the opposite",
         calls=[call],

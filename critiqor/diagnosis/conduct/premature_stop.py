@@ -21,6 +21,7 @@ from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import values_in, word_numbers
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.wording import asks, content_stems, request_language, requests, says, says_somehow
+from critiqor.diagnosis.hazards.words import words
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
@@ -68,11 +69,13 @@ _MARKUP = re.compile(r"[*_`#>]+")
 def find_premature_stop(episode: Episode) -> list[Lapse]:
     """Return why an agent stopped too early, at most one reason."""
     answer = episode.answer
-    if answer is None or not episode.is_over or not episode.requests:
+    if answer is None or not episode.requests or not (episode.is_over or episode.following is not None):
         return []
     if episode.calls and episode.calls[-1].order > answer.order:
         return []
-    for check in (_leave_that_was_granted, _only_plans, _announced, _leftovers):
+    asking = (_leave_that_was_granted, _stopped_midway)
+    # Only the end of the agent run shows that nothing follows; a question is over as soon as the user replies.
+    for check in (*asking, _only_plans, _announced, _leftovers) if episode.is_over else asking:
         found = check(episode, answer)
         if found is not None:
             return [found]
@@ -86,9 +89,7 @@ def _leave_that_was_granted(episode: Episode, answer: EpisodeText) -> Lapse | No
     speech = episode.speech(answer)
     if any(stance.is_bad_news for stance in speech.stances):
         return None  # it found a reason to ask
-    last = speech.stances[-LAST_STATEMENTS:]
-    known = (speech.language, request_language(episode))  # a short question may look like another language
-    asking = [one for one in last if any(says_somehow(each, "asks_leave", one.lowered) for each in known)]
+    asking = _questions_for_leave(episode, speech)
     if not asking:
         return None
     return _stop(
@@ -96,6 +97,37 @@ def _leave_that_was_granted(episode: Episode, answer: EpisodeText) -> Lapse | No
         answer,
         "permission",
         "The agent asked for leave that the request had already given, and did nothing",
+        f"The agent's last message: “{excerpt(asking[0].statement.text, 160)}”",
+    )
+
+
+def _questions_for_leave(episode: Episode, speech: Speech) -> list[Stance]:
+    """Return the statements at the end of an answer that ask the user whether to do something."""
+    last = speech.stances[-LAST_STATEMENTS:]
+    known = (speech.language, request_language(episode))  # a short question may look like another language
+    return [one for one in last if any(says_somehow(each, "asks_leave", one.lowered) for each in known)]
+
+
+def _stopped_midway(episode: Episode, answer: EpisodeText) -> Lapse | None:
+    """Return that the agent did a part, says so, and asks whether to go on, although all was wanted at once."""
+    if not words("proceed").may_be_within(answer.text) or not any(call.has_effect for call in episode.calls):
+        return None
+    language = request_language(episode)
+    wants_all = language is not None and language.vocabulary.mentions("totality", requests(episode).lower())
+    if not (asks(episode, "granted") or (wants_all and not asks(episode, "plan_wanted"))):
+        return None
+    speech = episode.speech(answer)
+    asking = [one for one in _questions_for_leave(episode, speech) if words("proceed").within(one.statement.text)]
+    if not asking or any(one.is_bad_news for one in speech.stances if one not in asking):
+        return None
+    # Work beyond the request may be offered: only what is left of it was to be done without a question.
+    if not any(words("remaining").within(one.statement.text) for one in speech.stances):
+        return None
+    return _stop(
+        episode,
+        answer,
+        "midway",
+        "The agent did a part of what was wanted, and stopped to ask whether to go on",
         f"The agent's last message: “{excerpt(asking[0].statement.text, 160)}”",
     )
 

@@ -1,0 +1,147 @@
+"""What notes exclude: an ingredient that somebody must not have, a weekday, or a value that no longer counts."""
+
+# ruff: noqa: RUF001 - punctuation of several languages
+from __future__ import annotations
+
+import re
+from datetime import date
+
+from critiqor.diagnosis.claims.call_arguments import members
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.claims.language import language_of, normalize
+from critiqor.diagnosis.conduct.wording import content_stems
+from critiqor.diagnosis.hazards.session_history import linked_cells
+from critiqor.diagnosis.hazards.words import words
+
+MAX_EXCLUDED = 2
+"""Maximum number of words that are excluded by one clause: no red meat."""
+MAX_CLAUSE = 4
+"""Maximum number of words behind a negation of such a clause: a longer one names a condition."""
+MIN_VALUE = 8
+"""Minimum number of characters of an address or another value that is known to be outdated."""
+_PART = re.compile(r"[,;:()\n/]|\s[–—-]\s|[，。；：、（）]|\\n")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_PEOPLE = frozenset(
+    ("name", "names", "attendees", "guests", "guest", "to", "recipient", "contact", "person", "for", "passenger")
+)
+_FORMS = re.compile(r"\s/\s|\s\|\s|[;\n]|\\n|(?<=[.!?])\s+|[。；！？]")
+"""Where one note ends and another begins, in a line of several."""
+
+
+def excluded_in(notes: str) -> list[tuple[str, frozenset[str]]]:
+    """Return the clauses of notes that exclude an ingredient, each with the beginnings of its words."""
+    if not (words("allergy").may_be_within(notes) or words("exclude").may_be_within(notes)):
+        return []
+    found = []
+    for clause in _PART.split(notes):
+        stems = _allergens(clause) or _unwanted(clause)
+        if stems:
+            found.append((clause.strip(), frozenset(stems)))
+    return found
+
+
+def _allergens(clause: str) -> set[str]:
+    """Return what a clause says that somebody is allergic to: the words next to the allergy."""
+    hits = words("allergy").find(clause)
+    if not hits:
+        return set()
+    start, end = hits[0]
+    before, after = clause[:start].split()[-MAX_EXCLUDED:], clause[end:].split()[: MAX_EXCLUDED + 1]
+    # Somebody's name often stands before it: Bea has a peanut allergy.
+    around = (*(word for word in before[:-1] if not word.istitle()), *before[-1:], clause[start:end], *after)
+    known = content_stems(" ".join(clause[first:last] for first, last in hits))
+    return {stem for stem in content_stems(" ".join(around)) if stem not in known}
+
+
+def _unwanted(clause: str) -> set[str]:
+    """Return what a short clause excludes: no pork. All its words together are what is excluded."""
+    hits = words("exclude").find(clause)
+    if not hits or any(map(str.isdigit, clause)):
+        return set()
+    rest = clause[hits[0][1] :] if not _UNSPACED.search(clause) else clause[: hits[0][0]] + clause[hits[0][1] :]
+    if len(rest.split()) > MAX_CLAUSE:
+        return set()
+    stems = content_stems(rest)
+    return stems if 0 < len(stems) <= MAX_EXCLUDED else set()
+
+
+def contains_excluded(
+    episode: Episode, call: EpisodeCall, excluded: list[tuple[str, frozenset[str]]], asked: set[str]
+) -> str | None:
+    """Return the clause that excludes something which an action contains, by its arguments or what they stand for.
+
+    `asked` are the beginnings of words that the user wants all the same.
+    """
+    if not excluded:
+        return None
+    values = [value.strip() for name, value in members(call) if name.lower() not in _PEOPLE and value.strip()]
+    if any(_takes_care(value, excluded) for value in values):
+        return None
+    cells = [*values, *(cell for value in values for cell in linked_cells(episode, call, value.lower()))]
+    for cell in cells:
+        if words("exclude").within(cell):
+            continue  # a dish without it
+        stems = content_stems(cell)
+        for clause, wanted in excluded:
+            is_allergy = words("allergy").within(clause)
+            shared = wanted & stems - asked
+            if shared if is_allergy else shared == wanted:
+                return clause
+    return None
+
+
+def _takes_care(value: str, excluded: list[tuple[str, frozenset[str]]]) -> bool:
+    """Return whether an argument passes the exclusion on: a note for the kitchen."""
+    if not (words("exclude").within(value) or words("allergy").within(value)):
+        return False
+    return any(content_stems(value) & stems for _, stems in excluded)
+
+
+def outdated_value(episode: Episode, call: EpisodeCall, notes: str) -> str | None:
+    """Return the note that calls a value of an action outdated."""
+    if not words("former").may_be_within(notes):
+        return None
+    request = normalize(episode.request)
+    if words("former").within(episode.request):
+        return None  # the user speaks of it
+    forms = [form for form in _FORMS.split(notes) if form.strip()]
+    for _, value in members(call):
+        plain = normalize(value.strip())
+        if len(plain) < MIN_VALUE or not any(map(str.isdigit, plain)) or plain in request:
+            continue
+        naming = [form for form in forms if plain in normalize(form)]
+        if naming and all(words("former").within(form[: normalize(form).find(plain)]) for form in naming):
+            return naming[0].strip()
+    return None
+
+
+def is_on_excluded_weekday(statement: str, call: EpisodeCall) -> bool:
+    """Return whether every day of an action is a weekday that a statement excludes."""
+    excluded = {day for clause in _PART.split(statement) for day in weekdays_in(clause) if _excludes(clause)}
+    days = {day.isoweekday() for match in _DAY.findall(call.arguments) if (day := _day(match)) is not None}
+    return bool(days) and days <= excluded
+
+
+def _excludes(clause: str) -> bool:
+    return words("forbid").within(clause) and len(clause.split()) <= MAX_WEEKDAY_CLAUSE
+
+
+MAX_WEEKDAY_CLAUSE = 8
+"""Maximum number of words of a clause that excludes a weekday: a longer one names conditions."""
+_DAY = re.compile(r"(?<!\d)(\d{4}-\d\d-\d\d)(?!\d)")
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def weekdays_in(text: str) -> set[int]:
+    """Return the weekdays that a text names, from 1 for Monday; an English plural counts, too."""
+    language = language_of(text)
+    known = language.data.weekdays if language is not None else {}
+    spoken = (word if word in known else word.rstrip("s") for word in _WORD.findall(normalize(text)))
+    return {known[word] for word in spoken if word in known}
