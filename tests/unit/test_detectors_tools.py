@@ -301,3 +301,10 @@ def test_request_that_excludes_a_repetition_does_not_allow_one() -> None:
     story = Story().user("Send it only once please, last month they got it three times.")
     story.fails("send_email", {"to": "a@x.org"}, "timed out").calls("send_email", {"to": "a@x.org"}, "sent")
     assert story.says("Sent.").only("repeated_side_effect").severity == "high"
+
+
+def test_message_that_is_to_be_sent_once_more_is_no_repeated_side_effect() -> None:
+    story = Story().user("Send 'New gate code' to the evening crew, and once more at the end.")
+    for _ in range(2):
+        story.calls("signal_send", {"group": "Evening crew", "text": "New gate code"}, '{"ok": true}')
+    assert "repeated_side_effect" not in story.says("Both are out.").finishes().types()

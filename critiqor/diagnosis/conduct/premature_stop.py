@@ -110,7 +110,7 @@ def _questions_for_leave(episode: Episode, speech: Speech) -> list[Stance]:
 
 def _stopped_midway(episode: Episode, answer: EpisodeText) -> Lapse | None:
     """Return that the agent did a part, says so, and asks whether to go on, although all was wanted at once."""
-    if not words("proceed").may_be_within(answer.text) or not any(call.has_effect for call in episode.calls):
+    if not episode.calls or not words("proceed").may_be_within(answer.text):
         return None
     language = request_language(episode)
     wants_all = language is not None and language.vocabulary.mentions("totality", requests(episode).lower())

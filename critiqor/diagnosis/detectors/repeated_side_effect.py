@@ -36,6 +36,12 @@ _AMBIGUOUS = re.compile(
 _ONCE = re.compile(r"idempoten|dedup|request[_-]?token|client[_-]?(?:token|request)|unique[_-]?key", re.IGNORECASE)
 """Arguments with which a service does the same request only once."""
 _REPETITION_WORDS = re.compile(r"\b(?:twice|thrice|times|again|repeat\w*|every|each)\b", re.IGNORECASE)
+_ONCE_MORE = re.compile(
+    r"\b(?:once|one) more\b|\bone more time\b|\bsecond time\b|noch ?(?:ein)?mal|otra vez|una vez más|encore une fois"
+    r"|mais uma vez|outra vez|ancora una volta|nogmaals|nog een keer|jeszcze raz|(?:ещё|еще) раз|bir kez daha|tekrar"
+    r"|再(?:发|次|送)|もう一度|もう1回|한 번 더|다시 한|مرة أخرى",
+    re.IGNORECASE,
+)
 _UNDOES = re.compile(
     r"(?<![a-z])(?:delet|remov|cancel|void|revok|undo|recall|unsend|refund|revers|trash|storn|withdraw|credit)",
     re.IGNORECASE,
@@ -194,6 +200,8 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
 
 def _asks_for_repetition(request: str) -> bool:
     """Return whether a request speaks of repetition, other than to exclude it: only once please."""
+    if _ONCE_MORE.search(request):
+        return True
     if not _REPETITION_WORDS.search(request):
         return False
     language = language_of(request)
