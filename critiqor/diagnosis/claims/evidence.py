@@ -47,6 +47,7 @@ CUT_MARK = 200
 _CUT = re.compile(
     r"\btruncated\b|\b(?:more|further) (?:characters|chars|bytes|lines)\b|\bomitted\b|已截断|省略", re.IGNORECASE
 )
+_TIME = re.compile(r"([01]\d|2[0-3])\.([0-5]\d)")
 _VERSION = re.compile(r"\d+\.\d+\.\d")
 
 
@@ -263,6 +264,8 @@ class Evidence:
         """Return whether a value was given or recorded, or is a sum, an average or a count of what was recorded."""
         if self.is_written(value) or value.text in self.episode.request or self._is_version(value):
             return True
+        if (time := _TIME.fullmatch(value.text)) and f"{time[1]}:{time[2]}" in self.seen:
+            return True  # in many languages, hours and minutes are separated by a point
         return self.is_readable and (self.given.has(value) or self.outputs.has(value) or self._is_total(value))
 
     def _is_total(self, value: Value) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.disclosure import is_disclosed
@@ -249,6 +250,12 @@ def _follows_from_others(value: Value, speech: Speech, evidence: Evidence) -> bo
     others = [one.number for one in speech.values if one.readings and one.start != value.start][:MAX_OTHERS]
     order = Sorted((*evidence.outputs.recorded, *others))
     number, decimals = value.readings[0]
+    # A total of other values of the text, or one of them with fewer digits.
+    margin = 0.5 * 10.0**-decimals + 1e-9
+    for start in range(len(others)):
+        totals = enumerate(accumulate(others[start:]), 1)
+        if any(abs(total - number) <= margin + 0.005 * count for count, total in totals):
+            return True
     return any(
         order.has(result, abs(result) * 0.5 * 10.0**-decimals / abs(number) + 1e-9)
         for other in others

@@ -12,6 +12,7 @@ from critiqor.diagnosis.claims.numbers import Numbers
 from critiqor.diagnosis.claims.outcomes.check_classes import check_classes, gives_result
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
+from critiqor.diagnosis.results.command_results import plan_of
 from critiqor.diagnosis.signals.text import tokens
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
@@ -51,7 +52,7 @@ def _changes_subject(call: EpisodeCall, check: EpisodeCall, *, is_probe: bool) -
     """Return whether a call changed what a check is about. `is_probe`: the check looks at something that runs."""
     if not (call.has_effect if not check.line else call.kind in (Kind.CHANGE, Kind.COMMAND)):
         return False
-    if call.meaning.state == "failure":
+    if call.meaning.state == "failure" or (call.line and _keeps_files(call.line)):
         return False
     if not check.line:
         return call.tool != check.tool and bool(_objects(call) & _objects(check))
@@ -67,6 +68,18 @@ def _changes_subject(call: EpisodeCall, check: EpisodeCall, *, is_probe: bool) -
     return bool(_files(call) & _files(check)) and _WRITES.search(call.line) is not None
 
 
+def _keeps_files(line: str) -> bool:
+    """Return whether a command line only reads, or records in a repository what is there: what was checked stays."""
+    plan = plan_of(line)
+    if plan.reads_only:
+        return True
+    names = {program.names[-2] if len(program.names) > 1 else program.name for program in plan.doers}
+    return bool(names) and names <= _RECORDING and _SWITCHES.search(line) is None
+
+
+_RECORDING = frozenset(("git commit", "git push", "git add", "git tag", "git branch", "git log", "git status"))
+_SWITCHES = re.compile(r"\bgit (?:checkout|switch)(?! (?:-\w+ )*-[bcB]\b)|\bgit (?:checkout|switch)\b.*\s--?\s")
+"""What replaces files; a new branch begins with those that are there."""
 _FILE = re.compile(r"(?<![\w./~-])[\w./~-]*\w\.[a-z]\w{0,4}\b")
 
 
