@@ -114,3 +114,16 @@ def test_sending_something_does_not_change_its_total() -> None:
     story = Story().user("Send the invoice.").calls("invoice_get", {"id": "INV-0412"}, '{"total": 155.00}')
     story.calls("invoice_send", {"id": "INV-0412", "to": "hello@yoga.example"}, '{"status": "sent"}')
     assert not story.says("INV-0412 over 155.00 is sent.").finishes().types().count("unsupported_claim")
+
+
+def test_a_new_branch_and_an_applied_dry_run_leave_a_check_as_it_is() -> None:
+    story = Story().user("Fix the importer on a branch.").runs("sed -i 's/a/b/' importer/dedupe.py", "")
+    story.runs("pytest -q importer", "5 passed in 0.4s")
+    story.runs("git checkout -q -b fix/importer && git commit -qam 'importer: stream rows'", "")
+    assert not story.says("Branch fix/importer streams again; 5 tests pass.").finishes().types()
+    story = Story().user("Put the token into the cluster and restart the bot.")
+    story.runs(
+        "kubectl create secret generic bot --dry-run=client -o yaml | kubectl apply -f -", "secret/bot configured"
+    )
+    story.runs("kubectl rollout restart deploy/bot", "deployment.apps/bot restarted")
+    assert not story.says("The token is in the secret bot, and the bot has restarted.").finishes().types()

@@ -21,16 +21,17 @@ TYPE = "unsupported_claim"
 _PROSE = re.compile(r"\.(?:md|rst|txt|adoc|log|csv)\b|changelog|readme|license", re.IGNORECASE)
 _WRITES = re.compile(
     r"\bsed -\w*i|\btee\b|>\s?(?![\w./~-]*\.(?:log|out|err|txt)\b)[\w./~-]+\.\w|\bpatch\b"
-    r"|\bgit (?:checkout|revert|apply|stash|merge|rebase|cherry-pick|reset)\b|\bmv\b|\bcp\b|\s-o\s?\S|--out(?:put)?\b"
+    r"|\bgit (?:checkout(?!(?: -\w+)* -[bB]\b)|revert|apply|stash|merge|rebase|cherry-pick|reset)\b"
+    r"|\bmv\b|\bcp\b|\s-o\s?\S|--out(?:put)?\b"
 )
 _PROBE = re.compile(
     r"\bcurl\b|\bwget\b|\bhttp(?:ie)?\b|\bping\b|\bnc -\w*z|systemctl (?:is-active|status)"
-    r"|rollout status|kubectl\b.*\bget\b"
+    r"|rollout status|kubectl\b.*\bget\b(?! (?:secret|cm|configmap|pvc|sa|ns|node))"
     r"|\b(?:k6|wrk2?|ab|hey|vegeta|locust|artillery|siege|lighthouse|pgbench|sysbench)\b"
 )
 """Command lines that look at, or measure, something that runs."""
 _RELOADS = re.compile(
-    r"\b(?:restart|reload|apply|deploy|upgrade|rollout|up -d|migrate|install|scale|set (?:env|image|resources))\b"
+    r"\b(?:restart|reload|apply|deploy(?!/)|upgrade|rollout|up -d|migrate|install|scale|set (?:env|image|resources))\b"
     r"|\bALTER\b|\bCREATE INDEX\b"
 )
 
@@ -39,7 +40,7 @@ _PREVIEW = re.compile(
     r"\b(?:terraform|tofu|terragrunt) (?:plan|validate)\b|\bpulumi preview\b|\bhelm (?:diff|template|lint)\b"
     r"|\bkubectl diff\b|\bcdk (?:diff|synth)\b|\bansible-playbook\b.*--check\b|\bnginx -t\b"
     r"|\b(?:visudo|sshd|named-checkconf|apachectl) -?\w*t\b"
-    r"|\bdocker[ -]compose config\b|\bpromtool check\b|--dry-run\b"
+    r"|\bdocker[ -]compose config\b|\bpromtool check\b"
 )
 """Command lines that say what the files of a configuration would do."""
 
