@@ -34,6 +34,7 @@ _SHOWN = re.compile(
     r"(?P<total>\d+)(?!\d*[.,:]\d)",
     re.IGNORECASE,
 )
+_MAY_SHOW = re.compile(r"\d\s?(?:of|out of|von|sur|de|di|van|z|из|/)\s?\d", re.IGNORECASE)
 _ELLIPSIS = re.compile(r"\W{0,4}(?:and )?(\d+) more\b", re.IGNORECASE)
 _LIMIT = re.compile(
     r'"(?:limit|per_?page|page_?size|max_?results|max|count|top|first|size|rows|n)":\s?"?(\d+)', re.IGNORECASE
@@ -64,9 +65,9 @@ def check_paging(episode: Episode) -> list[CheckedClaim]:
     if not speech.mentions("totality"):
         return []
     for number, call in enumerate(calls):
-        rest = _remainder(call)
         later = calls[number + 1 :]
-        if rest is None or any(one.tool == call.tool for one in later) or _is_wanted(episode, rest):
+        rest = _remainder(call) if not any(one.tool == call.tool for one in later) else None
+        if rest is None or _is_wanted(episode, rest):
             continue
         if any(_PAGE.search(stance.lowered) for stance in speech.stances) or _states(speech, rest):
             return []
@@ -80,11 +81,12 @@ def check_paging(episode: Episode) -> list[CheckedClaim]:
 
 def _remainder(call: EpisodeCall) -> _Remainder | None:
     """Return what a call left out of a list; None if nothing shows that it did."""
-    more = _MORE.search(call.text) is not None
-    if said := _SHOWN.search(call.text):
+    has_members = '":' in call.text
+    more = has_members and _MORE.search(call.text) is not None
+    if said := _SHOWN.search(call.text) if _MAY_SHOW.search(call.text) else None:
         first, every = int(said["shown"]), int(said["total"])
         return _Remainder(call, first, every) if first < every else None
-    found = None if call.has_effect else _TOTAL.search(call.text)
+    found = _TOTAL.search(call.text) if has_members and not call.has_effect else None
     shown = _length(call.text) if more or found else None
     if found and shown:
         total = int(found["number"])

@@ -35,7 +35,7 @@ def check_quotations(episode: Episode, evidence: Evidence) -> list[CheckedClaim]
     if not episode.calls:
         return []
     texts = [*episode.messages[-1:], *episode.outgoing]
-    is_literal = any(_VERBATIM.search(text.text.lower()) for text in (*episode.requests, *texts))
+    is_literal = any(_is_verbatim(text.text.lower()) for text in (*episode.requests, *texts))
     claims = [claim for text in texts for claim in _check(episode, evidence, text, is_literal=is_literal)]
     # Of a document, only what is to be literal is looked up: the rest of it is the agent's own work.
     documents = _documents(episode) if is_literal else []
@@ -54,6 +54,14 @@ _VERBATIM = re.compile(
     r"|\bkelimesi kelimesine|\baynen\b|原文|逐字|原话|一字一句|そのまま|그대로|원문|حرفي"
 )
 """Words with which somebody asks for, or promises, the words of a source as they are."""
+_MAY_BE_VERBATIM = re.compile(_VERBATIM.pattern.replace(r"\b", ""))
+"""The same in any part of a word. It is much faster, because every match begins with one of a few letters."""
+
+
+def _is_verbatim(lowered: str) -> bool:
+    return _MAY_BE_VERBATIM.search(lowered) is not None and _VERBATIM.search(lowered) is not None
+
+
 _PROSE = re.compile(r"\.(?:md|markdown|txt|rst|adoc|html?|docx?|eml|tex)$", re.IGNORECASE)
 _CONTENTS = ("content", "text", "newText", "new_string", "new_str", "body", "append")
 
