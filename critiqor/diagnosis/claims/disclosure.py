@@ -225,7 +225,8 @@ def _admits(speech: Speech, stance: Stance, said: set[str], subject: _Subject, *
     if beginnings & subject.clear and not stance.is_question:
         return True
     reasons = len(beginnings & subject.reasons)
-    if reasons >= MIN_REASONS or (reasons and said & subject.distinct):
+    is_caveat = stance.is_bad_news or stance.is_limited or stance.is_uncertain or stance.is_plan
+    if reasons >= MIN_REASONS or (reasons and is_caveat and said & subject.distinct):
         return True
     is_about = bool(beginnings & subject.reported or said & subject.distinct)
     if stance.is_bad_news or _EXIT.search(stance.lowered):

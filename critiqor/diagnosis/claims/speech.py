@@ -203,10 +203,20 @@ class Speech:
                 begin, end = statement.start + part.start(), statement.start + part.end()
                 place = Statement(begin, end, part[0], is_quoted=statement.is_quoted)
                 clause = self._stance(place)
-                # What follows a condition or a plan belongs to it: "it must pass, and the result is posted".
-                is_plan = is_plan or clause.is_plan
+                # What follows a condition or a plan belongs to it: "it must pass, and the result is posted". What the
+                # agent says that it has done itself does not: "you'll get a reminder, and I've texted Tom".
+                is_plan = clause.is_plan or (is_plan and not self._is_own_deed(clause))
                 clauses.append(msgspec.structs.replace(clause, is_plan=True) if is_plan else clause)
         return clauses
+
+    def _is_own_deed(self, clause: Stance) -> bool:
+        """Return whether a clause says that the agent has done something."""
+        if self.language is None or not clause.marks:
+            return False
+        words = self.language.conduct
+        return words.mentions("perfect", clause.lowered) and (
+            words.mentions("self", clause.lowered) or any(form in clause.lowered for form in _OWN)
+        )
 
     def is_planned(self, stance: Stance, place: int) -> bool:
         """Return whether the clause at a place of the text is a plan; another one of the statement may be."""
@@ -260,6 +270,8 @@ class Speech:
         return values[first:last] if last == first or values[last - 1].end <= end else values[first : last - 1]
 
 
+_OWN = ("i've", "j'ai", "he ", "ho ", "j’ai")
+"""Forms of a perfect that contain the word for the speaker."""
 _DIGIT = re.compile(r"\d")
 _AMOUNT = re.compile(r"\W{1,3}\d")
 _CLAUSE = re.compile(r"(?:[^,;:()—–，、；：（）]|(?<=\d)[,:](?=\d))+")

@@ -85,9 +85,9 @@ class _Failure:
             return True
         if comparable and _is_part(failed.arguments, call.arguments):
             return True
-        if call.kind == failed.kind and call.kind in _DEEDS and not runs_commands(call.tool):
-            # Another tool did the same with the same things.
-            return likeness_of_calls(call.arguments, failed.arguments) >= MIN_SIMILARITY_OF_TOOLS
+        is_alike = call.kind == failed.kind and call.kind in _DEEDS and not runs_commands(call.tool)
+        if is_alike and likeness_of_calls(call.arguments, failed.arguments) >= MIN_SIMILARITY_OF_TOOLS:
+            return True  # another tool did the same with the same things
         # The file that could not be changed, or that the error names, was changed by another call.
         return call.kind in (Kind.CHANGE, Kind.COMMAND) and any(file in call.arguments for file in self.files)
 

@@ -169,6 +169,9 @@ def meaning_of_json(
     signs = list(_signs(value, 0, call))
     if not signs:
         return UNKNOWN
+    if any(sign.state == "success" and name_of(sign.key) in _RESULTS for sign in signs):
+        # A job that has stopped with a success has ended as it should.
+        signs = [sign for sign in signs if str(sign.value).lower() not in _ENDED]
     strong = [sign for sign in signs if not sign.weak]
     if strong:
         # The outermost state describes the call, those inside describe parts of it.
@@ -194,6 +197,11 @@ def meaning_of_json(
         named = next((sign for sign in candidates if sign.items and sign.state == "failure"), chosen)
         chosen = msgspec.structs.replace(chosen, items=named.items)
     return _meaning(chosen, text)
+
+
+_RESULTS = frozenset(("result", "conclusion", "outcome", "verdict", "exitstatus"))
+"""Members that say how something ended; a state beside them says that it has."""
+_ENDED = frozenset(("stopped", "terminated", "closed", "ended", "exited", "halted"))
 
 
 def _rank(sign: _Sign) -> tuple[bool, int, bool]:

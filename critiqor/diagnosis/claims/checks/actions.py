@@ -13,6 +13,7 @@ from critiqor.diagnosis.claims.deeds.capabilities import can_have_done, capabili
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.language import Language, normalize, small_words
+from critiqor.diagnosis.claims.outcomes.check_classes import check_classes
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.diagnosis.signals.tool_calls import words_of_tool
@@ -106,6 +107,8 @@ def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
                     continue
                 if clause.is_good_news and not clause.is_uncertain and len(clause.lowered) <= MAX_CLAUSE:
                     for name in _claimed(speech, clause, evidence, wanted, has_effects=has_effects):
+                        if clause.is_limited and CLASSES[name].kind == "check":
+                            continue  # "I held off on the smoke tests"
                         doer = _doer(episode, text, clause, name)
                         if doer is None or _is_elsewhere(clause, name, evidence):
                             claims.append(_unsupported(text, clause, name))
@@ -300,6 +303,9 @@ def _doer(episode: Episode, text: EpisodeText, clause: Stance, name: str) -> Epi
     if name == "rerun":
         return calls[-1] if calls else None
     everything = [*(call for each in reversed(episode.earlier) for call in each.calls), *calls]
+    if name == "test":
+        # A linter or a type checker is no test.
+        everything = [call for call in everything if not check_classes(call) or "test" in check_classes(call)]
     trace = CLASSES[name].trace
     if trace is not None:
         return next(

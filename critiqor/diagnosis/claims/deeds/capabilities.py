@@ -95,6 +95,11 @@ def _known_words() -> frozenset[str]:
     return frozenset(word for data in _read().values() for word in data.tools.split())
 
 
+@cache
+def _known_commands() -> frozenset[str]:
+    return frozenset(word for data in _read().values() for word in data.commands.split())
+
+
 def can_have_done(call: EpisodeCall, name: str) -> bool:
     """Return whether a call can have done an action of a class; one whose purpose is not clear can do anything."""
     capability = capabilities()[name]
@@ -173,7 +178,8 @@ def _runs(program: Program, call: EpisodeCall, capability: Capability) -> bool:
     if not words.isdisjoint(capability.not_commands):
         return False
     is_named = not words.isdisjoint(capability.commands)
-    if program.kind == "script":
+    is_unknown = program.kind == "program" and program.name.lower() not in _known_commands()
+    if program.kind == "script" or is_unknown:
         return is_named or not call.is_check or _FILE.search(call.line) is not None
     if capability.needs_effect and (program.kind == "lookup" or _reads_rows(program, call.line)):
         return is_named and ">" in call.line

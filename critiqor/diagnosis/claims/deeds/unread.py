@@ -28,6 +28,8 @@ MAX_SOURCES = 60
 MAX_OWN = 800
 """Maximum number of characters of an answer about something that only the user's own data can tell."""
 _PARTIAL = re.compile(
+    r'"(?:snippet|excerpt|teaser)":\s?"'
+    r"|"
     r"\[[^\]\n]{0,80}(?:full text|sign in|get access|subscri|log ?in|more lines|truncated|omitted|not shown)"
     r"[^\]\n]{0,80}\]"
     r"|\bget (?:full )?access\b|access required|subscribers? only|(?:available )?to subscribers|behind a paywall"

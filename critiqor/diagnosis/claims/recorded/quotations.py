@@ -120,6 +120,8 @@ def _check(episode: Episode, evidence: Evidence, text: EpisodeText, *, is_litera
     # Other quotations are the agent's own words, such as the draft of a message.
     checkable = [one for one in quotations(text.text) if not one.is_block and _is_checkable(one)]
     spoken = [one for one in checkable if _has_speaker(text.text, one, evidence)]
+    # Comments on lines of their own, each with who wrote it, are said to have been read.
+    spoken += [one for one in quotations(text.text) if one not in spoken and _is_comment(text.text, one)]
     other = [one for one in checkable if one not in spoken and _is_near(one, attributed)]
     if not spoken and not other:
         return blocks
@@ -216,6 +218,18 @@ MIN_FOREIGN = 8
 """Minimum number of spaces in a line whose language is certain."""
 MAX_LINES = 40
 """Maximum number of lines whose language is looked at."""
+
+
+def _is_comment(text: str, quotation: Quotation) -> bool:
+    """Return whether a quotation is a quoted line with its author: `> "…" (customer, DE)`."""
+    before = text[text.rfind("\n", 0, quotation.start) + 1 : quotation.start]
+    is_line = before.strip(' "“«„').endswith(">") and not before.strip(' >"“«„')
+    is_long = len(_WORD.findall(quotation.text)) >= MIN_COMMENT
+    return is_line and is_long and _SIGNED.match(text[quotation.end : quotation.end + 60]) is not None
+
+
+MIN_COMMENT = 4
+"""Minimum number of words of a comment."""
 
 
 def _is_translated(text: str, source: Language | None) -> bool:

@@ -82,7 +82,7 @@ _BEFORE = re.compile(r"(R\$|[€$£¥￥₹₩₽₺%]|\b[A-Z]{3})\s?$")
 _BEHIND = re.compile(r"\s?(°\s?[CFcf](?!\w)|[€$£¥￥₹₩₽₺%℃℉]|[^\W\d_]+)")
 _SPLIT = re.compile(r"[^\W\d_]+|%")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
-_SHORT_KEYS = frozenset(("m", "d", "w", "b", "h", "c", "f", "mi"))
+_SHORT_KEYS = frozenset(("m", "d", "w", "b", "h", "c", "f", "mi", "s"))
 """Short names of units that a column rarely means."""
 
 
