@@ -4,7 +4,7 @@ They take run ids or records and return dictionaries; `critiqor.run` has the sam
 Importing it loads no detector: the diagnosis is imported when a run is finalized.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,7 +27,6 @@ __all__ = [
     "complete_session",
     "create_attached_session",
     "create_session",
-    "evidence_events",
     "finalize_session",
     "import_run",
     "load_active_session",
@@ -35,7 +34,6 @@ __all__ = [
     "load_record_head",
     "load_session_evidence_events",
     "normalize_plugin_event",
-    "owner_is_alive",
     "paths_for",
     "refresh_live_evidence",
     "request_finalize",
@@ -150,31 +148,18 @@ def load_active_session(runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, An
 
 
 def load_record(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
-    """Return the whole run record, event log included."""
+    """Return the record of a session that is or was recorded, event log included."""
     return _as_dict(RunStore(runs_dir).run(run_id).record())
 
 
 def load_record_head(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
-    """Return a run record without its diagnosis and event log, however large the run is."""
+    """Return the record of a session without its diagnosis and event log, however large the run is."""
     return _as_dict(RunStore(runs_dir).run(run_id).head())
 
 
 def load_session_evidence_events(run: RunReference, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> list[dict[str, Any]]:
     """Return all events of a run, normalised and in true order, whether it is sealed yet or not."""
-    return [msgspec.to_builtins(event) for event in evidence_events(_run_id(run), runs_dir)]
-
-
-def evidence_events(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Iterator[Event]:
-    """Yield the events of a run one by one: the sealed ones, or as they would be sealed now."""
-    return RunStore(runs_dir).run(run_id).events()
-
-
-def owner_is_alive(record: Mapping[str, Any]) -> bool:
-    """Return whether the owner of a session that is given as a dictionary still runs."""
-    from critiqor.processes import is_alive
-
-    owner = record.get("owner")
-    return is_alive(owner["pid"], owner["started_at"]) if owner else False
+    return [msgspec.to_builtins(event) for event in RunStore(runs_dir).run(_run_id(run)).events()]
 
 
 def _run_id(run: RunReference) -> str:

@@ -11,7 +11,7 @@ from critiqor.cli.terminal.ascii_fallback import enable_ascii_fallback
 
 
 def main() -> None:
-    """Run the command line: the verb that its arguments name. Errors are reported without a traceback."""
+    """Run `critiqor.cli`, the command line: the verb that its arguments name. Errors are shown without a traceback."""
     # Arguments after `--` belong to the launched program.
     as_json = "--json" in takewhile(lambda word: word != "--", sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):

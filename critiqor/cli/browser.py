@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def has_display() -> bool:
-    """Return whether a person is at the terminal of a machine with a display."""
+    """Return whether a browser can be opened: a person is at the terminal of a machine with a display."""
     if not is_interactive():
         return False
     return sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -47,7 +47,7 @@ def is_quiet() -> bool:
 
 
 def wants_color() -> bool:
-    """Return whether the output may have colors: neither --no-color nor NO_COLOR (https://no-color.org) is set."""
+    """Return whether the output options allow colors: neither --no-color nor NO_COLOR (https://no-color.org) is set."""
     return not (_options.no_color or os.environ.get("NO_COLOR"))
 
 

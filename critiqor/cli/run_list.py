@@ -54,7 +54,7 @@ class RunRow(msgspec.Struct, frozen=True):
 
 
 def list_run(run: Run) -> RunRow:
-    """Return the list entry of a run.
+    """Return the row of a run in the list that `critiqor runs` prints.
 
     A broken record is listed with its problem, so that the other runs are listed too.
     """

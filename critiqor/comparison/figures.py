@@ -54,14 +54,14 @@ def figures_of(diagnosis: Diagnosis) -> Figures:
 
 
 def session_note(diagnosis: Diagnosis) -> str | None:
-    """Return whose trust the trust of a run is; None if it does not have several sessions, or if it is not proven."""
+    """Return whose trust is among the figures of a run; None if it has not several sessions, or is not proven."""
     if not diagnosis.has_several_sessions or diagnosis.readiness == "unknown":
         return None
     return f"{diagnosis.run_id}: trust {format_trust(fresh_verdict(diagnosis))}"
 
 
 def estimate_note(diagnosis: Diagnosis) -> str | None:
-    """Return that the cost of a run is estimated, and from which prices; None if it is not."""
+    """Return that the cost among the figures of a run is estimated, and from which prices; None if it is not."""
     cost = diagnosis.cost_analysis
     if not cost.cost_is_estimated:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from critiqor.diagnosis.loops.settled import reported_state
-from critiqor.diagnosis.results.command_results import is_code_an_answer
+from critiqor.diagnosis.results.command_results import is_result_an_answer
 from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.results.meaning import meaning_of
 from critiqor.diagnosis.signals.causes import MAX_EXAMINED, cause_of_failure, may_name_cause
@@ -38,7 +38,7 @@ _ENDED_ON_REQUEST = re.compile(r"^(?:Termination requested for|Killed) session|s
 
 
 def describe_search(call: ToolCall, text: str) -> None:
-    """Set what a call that looks for something found."""
+    """Describe a call that looks for something: set what it found."""
     if call.kind in _SEARCHING:
         call.nothing_found = _found_nothing(call, text)
         call.missed = missed_names(text, call.arguments)
@@ -46,7 +46,7 @@ def describe_search(call: ToolCall, text: str) -> None:
 
 
 def describe_answer(call: ToolCall, text: str) -> None:
-    """Set what later calls are compared with: the hits of a search, a final state, names of what was started."""
+    """Describe what later calls are compared with: the hits of a search, a final state, names of what was started."""
     if call.kind is Kind.LOOKUP:
         # A program that answers with JSON asks a service.
         lists = _may_search(call.tool) or text[:1] in ("{", "[")
@@ -66,7 +66,7 @@ def describe_answer(call: ToolCall, text: str) -> None:
 
 
 def describe_failure(call: ToolCall, error: str, text: str) -> None:
-    """Set why a call failed: as reported, or because its output says so although it was not reported as failed."""
+    """Describe why a call failed: as reported, or because its output says so although it was not reported."""
     if call.failed:
         call.error = excerpt(failure_reason(error, text), MAX_OUTPUT)
         call.error_kind = failure_kind(error, text)
@@ -99,7 +99,7 @@ def is_expected_failure(call: ToolCall, code: int | None, output: str) -> bool:
         return False
     if code is None and (stated := stated_code(output)) is not None:
         code = stated[0]
-    if code is not None and is_code_an_answer(command_line(call.arguments), code):
+    if code is not None and is_result_an_answer(command_line(call.arguments), code):
         return True
     return _ENDED_ON_REQUEST.search(output) is not None
 

@@ -66,7 +66,7 @@ class SessionDetector(ABC, Generic[Observed]):
 
     @abstractmethod
     def begin_run(self, run: AgentRun) -> None:
-        """Begin the next agent run: the following spans belong to it."""
+        """Begin the next agent run: the detector gets its spans from now on."""
 
     @abstractmethod
     def observe(self, span: Observed, /) -> None:

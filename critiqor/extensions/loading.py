@@ -32,7 +32,7 @@ class Loaded(NamedTuple, Generic[Part]):
 
 
 def load_parts(group: Group, check: Callable[[str, object], Part]) -> Loaded[Part]:
-    """Load every entry point of a group. `check` returns the part, or raises an error that says what is missing."""
+    """Load the exporters or importers of extensions. `check` returns the part, or raises what is wrong with it."""
     loaded: Loaded[Part] = Loaded({}, {}, [])
     for extension in installed(group):
         try:

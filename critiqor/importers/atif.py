@@ -30,7 +30,7 @@ _KNOWN = tuple(f"ATIF-v1.{minor}" for minor in range(10))
 
 
 def is_atif(value: Any) -> bool:
-    """Return whether a value is a trajectory."""
+    """Return whether a value is a trajectory in ATIF."""
     if not isinstance(value, dict) or not isinstance(value.get("steps"), list):
         return False
     return (as_text(value.get("schema_version")) or "").upper().startswith("ATIF-")

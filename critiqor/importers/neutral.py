@@ -38,7 +38,7 @@ _MAX_SEQUENCE = 36**5 - 1
 
 
 def is_neutral(value: Any) -> bool:
-    """Return whether a value is a trace in this format."""
+    """Return whether a value is a trace in the neutral format."""
     return isinstance(value, dict) and isinstance(value.get("events"), list)
 
 

@@ -36,7 +36,7 @@ def is_transcript(value: Any) -> bool:
 
 
 def is_trajectory(value: Any) -> bool:
-    """Return whether a line belongs to a trajectory."""
+    """Return whether a line belongs to a trajectory export of OpenClaw, which contains a transcript."""
     return isinstance(value, dict) and value.get("traceSchema") == "openclaw-trajectory"
 
 

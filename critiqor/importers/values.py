@@ -50,7 +50,7 @@ def as_count(value: Any) -> int | None:
 
 
 def as_moment(value: Any) -> int | None:
-    """Convert an ISO 8601 time, or a number of seconds, milli-, micro- or nanoseconds, to nanoseconds since 1970."""
+    """Convert an untyped value, an ISO 8601 time or a number in any usual unit, to nanoseconds since 1970."""
     if isinstance(value, str) and (moment := ms_from_iso(value)) is not None and not value.isdigit():
         return _micros(value, moment) if 0 <= moment <= LATEST_MS else None
     number = as_number(value)
@@ -62,13 +62,13 @@ def as_moment(value: Any) -> int | None:
 
 
 def as_ms(value: Any) -> int | None:
-    """Convert the same values as `as_moment` to milliseconds since 1970."""
+    """Convert an untyped value that is a time, as `as_moment` does, to milliseconds since 1970."""
     moment = as_moment(value)
     return None if moment is None else moment // 1_000_000
 
 
 def parse_duration(value: Any) -> int | float | None:
-    """Convert an ISO 8601 duration such as `PT1M1.95S`, or a number of seconds, to milliseconds."""
+    """Convert an untyped value, an ISO 8601 duration such as `PT1M1.95S` or a number of seconds, to milliseconds."""
     if isinstance(value, str) and (parts := _DURATION.fullmatch(value)) and value[-1] not in "PT":
         days, hours, minutes, seconds = (float(part or 0) for part in parts.groups())
         return _round_ms((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)

@@ -29,13 +29,9 @@ from critiqor.openclaw import (
     why_blocked,
 )
 from critiqor.recording.monitor import MonitorOptions, monitor_openclaw
-from critiqor.session import (
-    finalize_session,
-    load_active_session,
-    load_session_evidence_events,
-    owner_is_alive,
-    paths_for,
-)
+from critiqor.run.active_slot import active_record
+from critiqor.run.owner import is_owner_alive
+from critiqor.session import finalize_session, load_session_evidence_events, paths_for
 from critiqor.storage.session_document import empty_document
 
 PROBE_TIMEOUT_SECONDS = 180.0
@@ -140,17 +136,16 @@ def _check_folder(folder: Path) -> Check:
 
 
 def _check_active_session(runs_dir: str | Path) -> Check:
-    active = load_active_session(runs_dir)
+    active = active_record(paths_for(runs_dir))
     if active is None:
         return Check(name="active session", ok=True, detail="none")
-    detail = f"{active['run_id']} is {active['status']}"
-    if active["owner"] is None:
+    detail = f"{active.run_id} is {active.status}"
+    if active.owner is None:
         detail += ", recorded from an attached OpenClaw"
-    if active["owner"] is None or owner_is_alive(active):
+    if active.owner is None or is_owner_alive(active):
         return Check(name="active session", ok=True, detail=detail)
     # This is the normal state after a recording, not a fault of the installation.
-    run_id = active["run_id"]
-    following = f"critiqor finalize {run_id}   (or: critiqor abort {run_id})"
+    following = f"critiqor finalize {active.run_id}   (or: critiqor abort {active.run_id})"
     return Check(name="active session", ok=True, detail=f"{detail}, and its process has ended", fix=following)
 
 

@@ -59,7 +59,7 @@ class Usage(msgspec.Struct, kw_only=True):
 
     @property
     def unknown_cost(self) -> str | None:
-        """Why a part of the cost is unknown; None where all of it is known."""
+        """Why the usage does not give the whole cost; None where it does."""
         return self.unknown_usage or ("no price is known" if self.cost_usd is None else None)
 
     @property
@@ -122,7 +122,7 @@ class CostAnalysis(Usage, kw_only=True):
 
     @property
     def unknown_cost(self) -> str | None:
-        """Why a part of the cost is unknown; None where all of it is known."""
+        """Why the usage does not give the whole cost; None where it does."""
         if reason := super().unknown_cost:
             return reason
         unpriced = [used.model or "a model" for used in self.per_model if used.cost_usd is None and used.total_tokens]

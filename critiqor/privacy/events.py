@@ -76,7 +76,7 @@ def anonymous_event(event: Event, aliases: Aliases | None = None) -> Event:
 
 
 def anonymous_coverage(coverage: Coverage) -> Coverage:
-    """Return the numbers of a coverage, without names and notes."""
+    """Return the numbers of the coverage of events, without names and notes."""
     numbers: dict[str, Any] = {
         name: value for name in coverage.__struct_fields__ if isinstance(value := getattr(coverage, name), bool | int)
     }

@@ -70,7 +70,7 @@ class Usage:
         return self._roles.setdefault(role, RoleUsage(role=role))
 
     def summary(self, interval: float, overhead: float) -> ResourceUsage:
-        """Return the totals, the peaks and the series."""
+        """Return the totals, the peaks and the series of the resources of all processes."""
         for usage in self._roles.values():
             usage.cpu_seconds = round(sum(cpu for role, cpu in self._cpu.values() if role == usage.role), 3)
         return ResourceUsage(

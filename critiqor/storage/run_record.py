@@ -87,7 +87,7 @@ def _next_run_id(paths: SessionPaths) -> str:
 
 
 def change_state(record: SessionRecord, state: Status, moment: int, **details: Any) -> None:
-    """Move a record to another state, with its state_transition event."""
+    """Move a run record to another state, with its state_transition event."""
     previous, record.status = record.status, state
     record.lifecycle.append(Transition(state, iso_from_ms(moment)))
     payload = {"from": previous, "to": state, **details}
@@ -95,7 +95,7 @@ def change_state(record: SessionRecord, state: Status, moment: int, **details: A
 
 
 def append_event(record: SessionRecord, event: Mapping[str, Any], moment: int | None = None) -> dict[str, Any]:
-    """Append a lifecycle event to the event log of a record. Return it in the full envelope."""
+    """Append a lifecycle event to the event log of a run record. Return it in the full envelope."""
     moment = moment or ms_from_iso(str(event.get("timestamp", ""))) or now_ms()
     kind = str(event.get("event_type") or event.get("type") or "unknown")
     payload = event.get("payload") or {}
@@ -118,7 +118,7 @@ def append_event(record: SessionRecord, event: Mapping[str, Any], moment: int | 
 
 
 def load(paths: SessionPaths, run_id: str) -> SessionRecord:
-    """Read the whole record of a run."""
+    """Read a whole run record."""
     try:
         record = msgspec.json.decode(paths.run_path(run_id).read_bytes(), type=SessionRecord)
     except FileNotFoundError:
@@ -156,12 +156,12 @@ def _record_without_bulk(paths: SessionPaths, run_id: str) -> SessionRecord:
 
 
 def save(paths: SessionPaths, record: SessionRecord) -> None:
-    """Write the record of a run that is not completed."""
+    """Write a run record that is not completed."""
     write_json(paths.run_path(record.run_id), record)
 
 
 def save_completed(paths: SessionPaths, record: SessionRecord, events_start: int, events_end: int) -> None:
-    """Write the record in its final form: its event log is the sealed events and its last transition."""
+    """Write a run record in its final form: its event log is the sealed events and its last transition."""
     encode = msgspec.json.encode
     last = encode(record.event_log[-1])
     record.event_log = []
@@ -185,7 +185,7 @@ def save_completed(paths: SessionPaths, record: SessionRecord, events_start: int
 
 
 def set_diagnosis(record: SessionRecord, diagnosis: Diagnosis) -> None:
-    """Copy a diagnosis, its headline and its scores into the fields of a record."""
+    """Copy a diagnosis, its headline and its scores into the fields of a run record."""
     record.headline = diagnosis.headline
     record.diagnosis = diagnosis
     record.trust_score = diagnosis.trust_score
@@ -196,7 +196,7 @@ def set_diagnosis(record: SessionRecord, diagnosis: Diagnosis) -> None:
 
 
 def rewrite_diagnosis(paths: SessionPaths, run_id: str, diagnosis: Diagnosis) -> None:
-    """Replace the diagnosis in the file of a record; its event log is copied unchanged.
+    """Replace the diagnosis in the file of a run record; its event log is copied unchanged.
 
     The caller holds the lock of the folder.
     """
@@ -209,7 +209,7 @@ def rewrite_diagnosis(paths: SessionPaths, run_id: str, diagnosis: Diagnosis) ->
 
 
 def rewrite_visibility(paths: SessionPaths, run_id: str, to: Visibility, moment: str) -> Visibility:
-    """Replace the visibility in the file of a record, whatever its status. Return the previous one.
+    """Replace the visibility in the file of a run record, whatever its status. Return the previous one.
 
     The caller holds the lock of the folder. Everything that the seal covers is copied unchanged.
     """
@@ -246,13 +246,13 @@ def _rewrite_until(member: bytes, paths: SessionPaths, record: SessionRecord) ->
 
 
 def keep_visibility(paths: SessionPaths, record: SessionRecord) -> None:
-    """Copy the visibility on disk into a record that was read earlier. The caller holds the lock of the folder."""
+    """Copy the visibility on disk into a run record that was read before. The caller holds the lock of the folder."""
     now = load_head(paths, record.run_id)
     record.metadata, record.visibility_changes = now.metadata, now.visibility_changes
 
 
 def load_diagnosis(paths: SessionPaths, run_id: str) -> Diagnosis:
-    """Read the latest diagnosis of a run."""
+    """Read the latest diagnosis of a run from the file beside its record."""
     return _read_diagnosis(paths, run_id, Diagnosis)
 
 

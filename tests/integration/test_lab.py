@@ -31,7 +31,7 @@ from critiqor.lab.verdict import find_mismatches, summarize_diagnosis
 from critiqor.model import Diagnosis
 from critiqor.processes import agent_processes
 from critiqor.run.diagnosis import diagnose_run
-from critiqor.session import evidence_events
+from critiqor.run.store import RunStore
 
 AT_ONCE = 2
 SCENARIOS = {scenario.name: scenario for scenario in shipped_scenarios() if "embedded" in scenario.on}
@@ -260,6 +260,7 @@ def test_a_scripted_tool_answers_one_after_the_other_and_is_recorded_like_any_ot
         expect=Expectation(),
     )
     played = Runner("embedded").play(scenario, tmp_path / "play")
-    outputs = [event for event in evidence_events(played.run_id, played.runs) if event.event_type == "tool_output"]
+    events = RunStore(played.runs).run(played.run_id).events()
+    outputs = [event for event in events if event.event_type == "tool_output"]
     assert [(event.tool_name, event.status) for event in outputs] == [("web_search", "ok"), ("web_search", "error")]
     assert "many fences" in str(outputs[0].payload)

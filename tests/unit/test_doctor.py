@@ -63,7 +63,7 @@ def test_a_session_that_is_not_finalized_yet_is_no_fault_and_named_with_what_to_
 ) -> None:
     run_id = runs.start()
     assert checks_of(home)["active session"].ok
-    monkeypatch.setattr("critiqor.lab.doctor.owner_is_alive", lambda _: False)
+    monkeypatch.setattr("critiqor.lab.doctor.is_owner_alive", lambda _: False)
     check = checks_of(home)["active session"]
     assert (check.ok, check.detail) == (True, f"{run_id} is MONITORING, and its process has ended")
     assert check.fix == f"critiqor finalize {run_id}   (or: critiqor abort {run_id})"

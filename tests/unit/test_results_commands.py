@@ -6,7 +6,7 @@ import pytest
 from test_results import ran
 
 from critiqor.diagnosis.results.command_lines import parse_command_line
-from critiqor.diagnosis.results.command_results import is_code_an_answer
+from critiqor.diagnosis.results.command_results import is_result_an_answer
 from critiqor.diagnosis.results.programs import programs_in
 
 
@@ -182,4 +182,4 @@ def test_a_dry_run_is_not_final(line: str) -> None:
     ],
 )
 def test_exit_code_can_be_an_answer(command: str, code: int, is_answer: bool) -> None:
-    assert is_code_an_answer(command, code) is is_answer
+    assert is_result_an_answer(command, code) is is_answer

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 from support import Runs, attached, from_recorder, recorded
@@ -18,8 +19,11 @@ from critiqor.errors import (
     UnknownRunError,
     UsageError,
 )
+from critiqor.model import Owner
 from critiqor.run import finalization
+from critiqor.run.active_slot import active_record
 from critiqor.run.diagnosis import diagnose_run
+from critiqor.run.owner import is_owner_alive
 from critiqor.session import (
     abort_session,
     append_event_to_run,
@@ -28,7 +32,6 @@ from critiqor.session import (
     finalize_session,
     load_active_session,
     load_session_evidence_events,
-    owner_is_alive,
     refresh_live_evidence,
     request_finalize,
     write_json,
@@ -273,9 +276,9 @@ def test_slot_of_a_dead_owner_is_said_so_and_can_be_finalized_or_aborted(
         runs.start()
         with monkeypatch.context() as context:
             context.setattr(psutil.Process, "create_time", lambda _: 1.0)
-            active = load_active_session(runs.folder)
+            active = active_record(runs.paths)
             assert active is not None
-            assert not owner_is_alive(active)
+            assert not is_owner_alive(active)
             with pytest.raises(ActiveSessionError, match="the process that started it is gone"):
                 runs.start()
         end(runs_dir=runs.folder)
@@ -283,9 +286,13 @@ def test_slot_of_a_dead_owner_is_said_so_and_can_be_finalized_or_aborted(
 
 
 @pytest.mark.parametrize("pid", [-1, 0, 2**40, 2**80])
-def test_owner_that_can_be_no_process_is_dead(pid: int) -> None:
-    assert not owner_is_alive({"owner": {"pid": pid, "started_at": 0.0}})
-    assert not owner_is_alive({"owner": None})
+def test_owner_that_can_be_no_process_is_dead(runs: Runs, pid: int) -> None:
+    runs.start()
+    active = active_record(runs.paths)
+    assert active is not None
+    assert is_owner_alive(active)
+    assert not is_owner_alive(msgspec.structs.replace(active, owner=Owner(pid, 0.0)))
+    assert not is_owner_alive(msgspec.structs.replace(active, owner=None))
 
 
 def test_lifecycle_event_gets_the_envelope_and_goes_into_the_record(runs: Runs) -> None:

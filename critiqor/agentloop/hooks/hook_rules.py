@@ -34,7 +34,7 @@ def _first_wins(decided: Decision, returned: Decision) -> Decision:
 
 
 def merge_prompts(decided: Decision, returned: Decision) -> Decision:
-    """Join texts, intersect allowed tools, and keep the first value of everything else."""
+    """Merge decisions of hooks: join texts, intersect allowed tools, and keep the first value of everything else."""
     merged = _first_wins(decided, returned)
     for name in _JOINED:
         texts = [text for text in (decided.get(name), returned.get(name)) if text]

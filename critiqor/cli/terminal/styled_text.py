@@ -83,7 +83,7 @@ def side_by_side(texts: Iterable[Text], width: int) -> Iterator[Text]:
 
 
 def next_command(command: str) -> Text:
-    """Return the styled line `Next: …` that ends a drawing, with a command that can be copied."""
+    """Return styled text for the last line of a drawing: `Next: ` and a command that can be copied."""
     return unbroken(styled("\nNext: ", FAINT).append_text(untrusted(add_runs_dir(command), "bold")))
 
 

@@ -119,7 +119,7 @@ def unsealed_text(head: RunHead) -> UnsealedText:
 
 
 def cost_text(cost: CostAnalysis) -> str:
-    """Return cost, tokens and calls of a run, and how much of them was wasted."""
+    """Return what `show` prints of cost, tokens and calls of a run, and how much of them was wasted."""
     read = cost.input_tokens + cost.cache_read_tokens + cost.cache_write_tokens
     tokens = f"{counted(read, 'token')} in, {format_number(cost.output_tokens)} out"
     calls = f"{counted(cost.model_calls, 'model call')}, {counted(cost.tool_calls, 'tool call')}"
@@ -133,7 +133,7 @@ def cost_text(cost: CostAnalysis) -> str:
 
 
 def time_text(diagnosis: Diagnosis) -> str:
-    """Return the wall time of a run, and where the time of its slowest turn went if that is known."""
+    """Return what `show` prints of the wall time of a run, and where that of its slowest turn went if it is known."""
     whole = format_duration(diagnosis.wall_time_ms)
     turn = diagnosis.timeline.turns[0] if diagnosis.timeline is not None and diagnosis.timeline.turns else None
     if turn is None:

@@ -29,7 +29,7 @@ _MAX_SEARCHED = 50_000
 
 
 def overview_values(data: RunPageData) -> dict[str, Any]:
-    """Return the values of the overview: verdict, main problem, next action."""
+    """Return the view model of the overview: verdict, main problem, next action."""
     primary = _primary(data)
     begin = primary.first_event if primary else ""
     return {
@@ -45,7 +45,7 @@ def overview_values(data: RunPageData) -> dict[str, Any]:
 
 
 def diagnosis_values(data: RunPageData, page: int, size: int) -> dict[str, Any]:
-    """Return the values of the diagnosis page: findings with their causal chains and events, and the causal graph."""
+    """Return the view model of the diagnosis page: findings with causal chains and events, and the causal graph."""
     found = data.findings
     pages = Pages(page, size, len(found), data.addresses.page("diagnosis"), "").within()
     shown = found[pages.offset : pages.offset + size]
@@ -59,14 +59,14 @@ def diagnosis_values(data: RunPageData, page: int, size: int) -> dict[str, Any]:
 
 
 def cost_values(data: RunPageData) -> dict[str, Any]:
-    """Return the values of the cost page: the start of each turn, by agent run id. Costs are in the diagnosis."""
+    """Return the view model of the cost page: the start of each turn, by agent run id; the diagnosis has the costs."""
     timeline = data.diagnosis.timeline if data.diagnosis else None
     turns = timeline.turns if timeline is not None else []
     return {"began": {turn.agent_run_id: turn.started_at for turn in turns if turn.agent_run_id}}
 
 
 def context_values(data: RunPageData) -> dict[str, Any]:
-    """Return the values of the context page: request sizes and budgets, with the compactions between them."""
+    """Return the view model of the context page: request sizes and budgets, with the compactions between them."""
     requests = data.diagnosis.context_analysis.requests if data.diagnosis else []
     ids = [each.event_id for each in requests]
     # Ids sort in the order of events, so the position among the ids says after which request a compaction happened.

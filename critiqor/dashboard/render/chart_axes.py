@@ -107,11 +107,6 @@ def _month_ticks(first: float, last: float, step: int) -> list[Tick]:
     return ticks
 
 
-def format_moment(moment: float) -> str:
-    """Return a moment in UTC, to the minute."""
-    return f"{_utc(moment):%Y-%m-%d %H:%M}"
-
-
 def _day(at: datetime) -> str:
     return f"{at.day} {at:%b}"
 

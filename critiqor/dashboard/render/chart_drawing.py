@@ -11,9 +11,10 @@ from itertools import groupby
 from statistics import median
 from typing import Any, NamedTuple
 
-from critiqor.dashboard.render.chart_axes import Tick, date_ticks, duration_ticks, format_moment, number_ticks
+from critiqor.dashboard.render.chart_axes import Tick, date_ticks, duration_ticks, number_ticks
 from critiqor.model.diagnosis import RequestSize
 from critiqor.model.formatting import counted, format_duration, format_money, format_number
+from critiqor.model.timestamps import iso_from_ms
 
 WIDTH, HEIGHT = 1000, 150
 """Size of the area in which values are drawn."""
@@ -130,7 +131,7 @@ def draw_trend(name: str, unit: Unit, measurements: Sequence[Measurement]) -> Ch
         "line": line if len(columns) > 1 else "",
         "dots": _dots(columns, y) if len(columns) <= MAX_DOTS else "",
     }
-    start, end = format_moment(first)[:10], format_moment(last)[:10]
+    start, end = _format_moment(first)[:10], _format_moment(last)[:10]
     covered = f"{start} UTC" if start == end else f"{start} to {end} UTC"
     summary = f"{name} of {counted(len(known), 'run')}, {covered}"
     return Chart(
@@ -159,12 +160,17 @@ def _describe(column: _Column, unit: Unit) -> tuple[str, str | None]:
     """Return the text of a point, and the address of its run if there is only one."""
     first, last = column.members[0][0], column.members[-1][0]
     if len(column.members) == 1:
-        return f"{unit.text(column.middle)}, {first.name}, {format_moment(first.at)}", first.href
+        return f"{unit.text(column.middle)}, {first.name}, {_format_moment(first.at)}", first.href
     low, high = unit.text(min(column.values)), unit.text(max(column.values))
     spread = f"median {unit.text(column.middle)}, {low} to {high}" if low != high else low
-    start, end = format_moment(first.at), format_moment(last.at)
+    start, end = _format_moment(first.at), _format_moment(last.at)
     until = "" if start == end else f" to {end[11:] if start[:10] == end[:10] else end}"
     return f"{spread}, {counted(len(column.members), 'run')}, {start}{until}", None
+
+
+def _format_moment(at: float) -> str:
+    """Return a moment in UTC, to the minute."""
+    return iso_from_ms(int(at))[:16].replace("T", " ")
 
 
 def draw_requests(

@@ -29,7 +29,7 @@ _ITEM_MARKS = ('{"', "},", "\n- ", "\n* ")
 
 
 def tolerance(claimed: float, decimals: int) -> float:
-    """Return by how much a recorded number may differ from a claimed one that is the same, rounded."""
+    """Return by how much two numbers may differ that are the same when rounded: a claimed one and a recorded one."""
     exact = 0.5 * 10.0**-decimals + 1e-9
     if decimals == 0 and claimed and claimed % 10 == 0:
         # A round number may be rounded to fewer digits than it shows: 300, 1.2 million.
@@ -171,7 +171,7 @@ class Numbers:
 
 
 def completes(claimed: float, margin: float, given: list[float], order: Sorted, *, is_share: bool) -> bool:
-    """Return whether a claimed number is computed from one that was given and another one."""
+    """Return whether arithmetic with a number that was given and another one results in a claimed number."""
     relative = margin / abs(claimed) if claimed else 0.0
     share = claimed / 100
     has = order.has

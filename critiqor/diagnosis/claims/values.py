@@ -112,7 +112,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
 
 def digits_of(text: str) -> str:
-    """Return the digits of a text without leading zeros."""
+    """Return the digits of a value as it is written, without leading zeros."""
     return (text if text.isdigit() else _MARK.sub("", text)).lstrip("0")
 
 
@@ -303,7 +303,7 @@ _RECORDED = re.compile(
 
 
 def recorded_numbers(line: str) -> list[tuple[float, ...]]:
-    """Return the numbers of a line of output, with all their readings; `12,5` in a table can also be two numbers."""
+    """Return the values of the numbers in a line of output, all readings; `12,5` in a table can be two numbers."""
     found: list[tuple[float, ...]] = []
     plain = line if line.isascii() or not _FOREIGN.search(line) else line.translate(_DIGITS)
     if _MAY_BE_DATE.search(plain):
@@ -326,7 +326,7 @@ def recorded_numbers(line: str) -> list[tuple[float, ...]]:
 
 
 def word_numbers(text: str, language: Language | None) -> list[Value]:
-    """Return the numbers that are written as words."""
+    """Return the values of a text that are numbers written as words."""
     if language is None:
         return []
     lowered = normalize(text)

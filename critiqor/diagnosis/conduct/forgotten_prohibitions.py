@@ -187,7 +187,7 @@ def _is_near(lowered: str, span: tuple[int, int], at: int) -> bool:
 
 
 def names_of(episode: Episode, call: EpisodeCall) -> list[str]:
-    """Return the names of what a call does and reaches, in lower case."""
+    """Return the names, in lower case, of what a call does and reaches, to compare them with prohibitions."""
     if call.line:
         names = []
         for program in programs_in(parse_command_line(call.line)):

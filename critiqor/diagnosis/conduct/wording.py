@@ -18,12 +18,12 @@ def says(language: Language | None, name: str, text: str) -> bool:
 
 
 def requests(episode: Episode) -> str:
-    """Return what the user asked for in an episode, as far as it is examined."""
+    """Return the wording of the requests in an episode, as far as it is examined."""
     return episode.request[:MAX_REQUEST]
 
 
 def request_language(episode: Episode) -> Language | None:
-    """Return the language of a request; of one that is too short to tell, that of the answer."""
+    """Return the language in which a request is worded; of one that is too short to tell, that of the answer."""
     return episode.request_language or episode.language
 
 
@@ -33,7 +33,7 @@ def asks(episode: Episode, name: str) -> bool:
 
 
 def says_somehow(language: Language | None, name: str, text: str) -> bool:
-    """Return whether a text contains an entry, in any language if it is too short to tell its own."""
+    """Return whether a text contains an entry of a list of `conduct`: of all languages if its own is not certain."""
     if language is not None and not (language.code == "en" and small_words().isdisjoint(text.lower().split())):
         return says(language, name, text)
     return any(says(one, name, text) for one in languages().values())
@@ -46,7 +46,10 @@ MIN_WORD = 3
 
 
 def content_stems(text: str) -> set[str]:
-    """Return the beginnings of the words of a text that carry its meaning; of unspaced text, pairs of characters."""
+    """Return by what the wording of two texts is compared: the beginnings of words that carry meaning.
+
+    Of languages that do not separate words, these are pairs of characters.
+    """
     pairs = {run[at : at + 2] for run in _UNSPACED.findall(text) for at in range(len(run) - 1)}
     words = {word for word in tokens(text) if len(word) >= MIN_WORD and not _UNSPACED.search(word)}
     return stems(words - small_words()) | pairs

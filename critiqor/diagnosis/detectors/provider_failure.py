@@ -83,7 +83,7 @@ def provider_failure_cause(call: ModelCall) -> str:
 
 
 def provider_error_cause(error: str | None) -> str:
-    """Return why a model call failed according to an error message."""
+    """Return why a provider failed a model call according to its error message."""
     return _cause_in(error or "", "")
 
 
@@ -97,7 +97,7 @@ def _cause_in(error: str, category: str) -> str:
 
 
 def fatal_cause(run: AgentRun) -> str | None:
-    """Return why the last model call of a run failed; None if it did not fail or was stopped."""
+    """Return why the provider failed the last model call of a run; None if it did not fail or was stopped."""
     last = run.model_calls[-1] if run.model_calls else None
     cause = provider_failure_cause(last) if last is not None and last.failed else None
     return None if cause == "stopped" else cause

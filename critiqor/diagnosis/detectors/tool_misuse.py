@@ -57,7 +57,7 @@ _NOT_THE_CALL = re.compile(
 _EFFECTS = (Kind.ACTION, Kind.CHANGE)
 
 
-def is_misuse(call: ToolCall) -> bool:
+def is_tool_misuse(call: ToolCall) -> bool:
     """Return whether a call failed because it was made wrongly, and is nothing that could be repaired."""
     reason = _reason(call) if call.failed else None
     if reason == _REFUSED:
@@ -85,7 +85,7 @@ def _reason_in(error: str, tool: str, kind: Kind) -> str | None:
 
 
 def with_true_advice(draft: Draft, tools: ToolCatalog) -> Draft:
-    """Return a draft that does not ask for a tool which the recording shows, or which may be behind the tool search."""
+    """Return a draft of tool misuse that asks for no tool which the recording shows, or the tool search may find."""
     if draft.type != TYPE or draft.about[-1:] != (_NO_TOOL,):
         return draft
     tool = draft.about[0]

@@ -7,7 +7,7 @@ import re
 from critiqor.diagnosis.claims.disclosure import admits_failure
 from critiqor.diagnosis.collections.orders import Orders
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.detectors.tool_misuse import is_misuse
+from critiqor.diagnosis.detectors.tool_misuse import is_tool_misuse
 from critiqor.diagnosis.drafts.call_groups import name_calls
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
@@ -144,7 +144,7 @@ class UnresolvedToolError(RunDetector[ToolCall | Message]):
             for failure in self._failures.values():
                 if not failure.is_repaired:
                     failure.is_repaired = failure.is_repaired_by(span)
-        elif not span.tool.startswith("memory_") and not is_misuse(span):
+        elif not span.tool.startswith("memory_") and not is_tool_misuse(span):
             key = (span.tool, span.error_kind)
             self._failures.pop(key, None)
             failure = self._failures[key] = _Failure(span)

@@ -72,7 +72,7 @@ class CallFacts(msgspec.Struct):
 
 
 def facts_of(call: EpisodeCall) -> CallFacts:
-    """Return what was read from a call so far."""
+    """Return what the search for hazards has read from a call so far."""
     facts = call.known_hazards
     if not isinstance(facts, CallFacts):
         facts = call.known_hazards = CallFacts()

@@ -78,13 +78,13 @@ _ASCII_SIGNS = tuple(sign for sign in _SIGNS if sign.isascii())
 
 
 def has_signs(text: str) -> bool:
-    """Return whether a text can contain a value that is not real; false for most."""
+    """Return whether a text can contain a mask, a value that is not real; false for most."""
     lowered = text.lower()
     return any(map(lowered.__contains__, _ASCII_SIGNS if lowered.isascii() else _SIGNS))
 
 
 def masks_in(text: str, *, name: str = "") -> list[Mask]:
-    """Return the values of a text that are not real, in the position of a value: after a name, or the whole text."""
+    """Return the masks of a text: values that are not real, each after a name, or the whole text."""
     if not has_signs(text):
         return []
     plain = _OWN_MARK.sub("0", text)

@@ -84,7 +84,7 @@ class Words:
         return pattern is not None and pattern.search(lowered) is not None
 
     def may_be_within(self, text: str) -> bool:
-        """Return whether a part of an entry is in a text. Without one, no entry is in it or in a part of it."""
+        """Return quickly whether words of the concept may be in a text; if not, none is in any part of it."""
         return bool(_marks(text) & self._bit)
 
 

@@ -16,7 +16,7 @@ _key = attrgetter("key")
 
 
 def begins_chapter(span: RunSpan) -> bool:
-    """Return whether calls may be repeated after this span without being a loop: a user's message or a compaction."""
+    """Return whether loops and their clusters end at this span: a user's message, or the end of a compaction."""
     if isinstance(span, Message):
         return span.is_user
     return isinstance(span, Moment) and span.event_type == "compaction_end"

@@ -102,7 +102,7 @@ class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 @cache
 def price_table() -> PriceTable:
-    """Return the table."""
+    """Return the table of list prices."""
     return msgspec.convert(tomllib.loads(FILE.read_text(encoding="utf-8")), PriceTable)
 
 

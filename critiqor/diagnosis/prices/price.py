@@ -18,7 +18,7 @@ class Price(NamedTuple):
 
 
 def tokens_of(usage: Mapping[str, object]) -> Tokens:
-    """Return the tokens of a model call from the usage that was recorded; unknown ones are 0."""
+    """Return the tokens by which a model call is priced, from its recorded usage; unknown ones are 0."""
     return Tokens(*(amount(usage.get(name)) or 0 for name in ("input", "output", "cacheRead", "cacheWrite")))
 
 

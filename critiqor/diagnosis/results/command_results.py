@@ -178,8 +178,8 @@ def _looks_up(plan: Plan) -> bool:
     return all(not _READING.isdisjoint(program.words[1:4]) for program in plan.doers)
 
 
-def is_code_an_answer(line: str, code: int) -> bool:
-    """Return whether the exit code of a command line is an answer and no failure: nothing found, time limit reached."""
+def is_result_an_answer(line: str, code: int) -> bool:
+    """Return whether the result of a command line with this exit code is an answer and no failure: nothing found."""
     last = next((program for program in reversed(plan_of(line).programs) if program.ends_line), None)
     return last is not None and (is_answer(last, code) or (code == _TIME_LIMIT and last.timed))
 

@@ -22,7 +22,7 @@ _METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 
 
 def sends(program: Program) -> bool:
-    """Return whether a request changes something, so that its answer and not its arrival matters."""
+    """Return whether an HTTP request changes something, so that its answer and not its arrival matters."""
     words = program.words
     for index, word in enumerate(words):
         if word in _METHODS or word.startswith(_DATA) or _SENDING.match(word):
@@ -33,7 +33,7 @@ def sends(program: Program) -> bool:
 
 
 def meaning_of_transfer(program: Program, text: str) -> Meaning:
-    """Return what the answer to a request means; unknown if it says nothing."""
+    """Return what the answer to an HTTP request means; unknown if it says nothing."""
     body, body_start, meaning = text, 0, UNKNOWN
     if "HTTP/" in text[:8000]:
         statuses = list(_STATUS_LINE.finditer(text, 0, 8000))

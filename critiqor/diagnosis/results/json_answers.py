@@ -147,7 +147,7 @@ class _Call:
 
 
 def decoded(text: str) -> Any:
-    """Return the JSON value that a text consists of; None if it is none."""
+    """Return the value of an answer that is nothing but JSON; None if it is something else."""
     stripped = text.strip()
     if stripped[:1] not in ("{", "[") or len(stripped) > MAX_JSON:
         return None

@@ -139,7 +139,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def program_data() -> ProgramData:
-    """Return what is known about programs."""
+    """Return what the files with the rules say about programs."""
     document: dict[str, Any] = tomllib.loads((FOLDER / "programs.toml").read_text("utf-8"))
     for name in ("lookups", "setup", "filters", "scripts", "transfers", "json"):
         document[name] = _phrases(document[name])

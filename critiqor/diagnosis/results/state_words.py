@@ -63,7 +63,7 @@ def _entries(text: str) -> list[str]:
 
 @lru_cache(maxsize=2048)
 def name_of(key: str) -> str:
-    """Return the name of a member in lower case, with `_` between its words."""
+    """Return the name of a member as lists of state words have it: in lower case, with `_` between its words."""
     return _CAMEL.sub("_", key).lower().replace("-", "_") if not key.islower() else key.replace("-", "_")
 
 
@@ -102,7 +102,7 @@ def _state_of(word: str) -> ResultState | None:
 
 
 def http_state(status: int) -> ResultState | None:
-    """Return what an HTTP status says; None for a number that is no status, or for a redirection."""
+    """Return the state that an HTTP status says, like a word; None for a redirection or another number."""
     if status == 202:
         return "not_final"
     if 200 <= status < 300:
@@ -111,7 +111,7 @@ def http_state(status: int) -> ResultState | None:
 
 
 def has_same_stem(word: str, verb: str) -> bool:
-    """Return whether a word is a form of a verb: `extended` of `extend`, `reservation` of `reserve`."""
+    """Return whether a word of a state is a form of a verb: `extended` of `extend`, `reservation` of `reserve`."""
     if word == verb:
         return True
     if len(verb) < _MIN_STEM:

@@ -49,7 +49,7 @@ _TEXTS = (str, list, dict)
 
 
 def plain_text(value: Any) -> str:
-    """Return the text of a tool result or a message, which can be a text, a list of parts or a truncated value."""
+    """Return a tool result or a message as the text that heuristics examine: its parts joined, else its JSON."""
     while not isinstance(value, str):
         if isinstance(value, list):
             if len(value) != 1:

@@ -38,7 +38,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def contains_spans(value: Any) -> bool:
-    """Return whether a JSON value is a span or a collection of spans."""
+    """Return whether a JSON value has records of OpenTelemetry spans: it is one, or a collection of them."""
     return next(find_spans(value), None) is not None
 
 
@@ -56,7 +56,7 @@ _COLLECTIONS = (
 
 
 def find_spans(value: Any) -> Iterator[Span]:
-    """Yield every span in a JSON value, children after their parents; other values are skipped."""
+    """Yield the span of every record in a JSON value, children after their parents; other values are skipped."""
     waiting: list[tuple[Any, Span | None]] = [(value, None)]
     while waiting:
         item, parent = waiting.pop()

@@ -52,7 +52,7 @@ def build_tree(spans: list[Span], notes: ImportNotes, first: int) -> list[Node]:
 
 
 def walk(root: Node) -> Iterator[tuple[Node, bool]]:
-    """Yield every node on the way down and again, with True, on the way up. A stack is used, as traces can be deep."""
+    """Yield every node of a tree on the way down and again, with True, on the way up. Trees can be deep."""
     waiting = [(root, False)]
     while waiting:
         node, is_exit = waiting.pop()

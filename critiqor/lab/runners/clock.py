@@ -13,7 +13,7 @@ import sys
 import time
 
 
-def speed_up(speed: float, start_ns: int) -> None:
+def _speed_up(speed: float, start_ns: int) -> None:
     """Make the clock of this process run at `speed` from `start_ns` on."""
     real_ns = time.time_ns
 
@@ -29,6 +29,6 @@ def speed_up(speed: float, start_ns: int) -> None:
 
 if __name__ == "__main__":
     given_speed, given_start, module, *arguments = sys.argv[1:]
-    speed_up(float(given_speed), int(given_start))
+    _speed_up(float(given_speed), int(given_start))
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

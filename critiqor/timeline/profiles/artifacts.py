@@ -197,7 +197,7 @@ class ArtifactLog:
 
 
 def read_content(artifact: Artifact) -> bytes:
-    """Return the content of a file. Raises UnusableError."""
+    """Return the content of an artifact. Raises UnusableError."""
     try:
         with artifact.path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)

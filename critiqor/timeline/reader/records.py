@@ -158,10 +158,10 @@ def exact_types(kind: type[Line]) -> list[type[Line]]:
 
 
 def moment_ms(record: Line) -> float:
-    """Return the timestamp of a line in milliseconds since 1970."""
+    """Return the timestamp in the record of a line, in milliseconds since 1970."""
     return record.timestamp.timestamp() * 1000
 
 
 def agent_run_of_call(record: Line) -> str | None:
-    """Return the agent's run id of a line about a model call, whose span id is `<run id>:model:<number>`."""
+    """Return the agent's run id in the record of a model call, whose span id is `<run id>:model:<number>`."""
     return record.run_id if record.span_id is not None and _MODEL_CALL in record.span_id else None

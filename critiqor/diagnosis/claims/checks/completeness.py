@@ -126,7 +126,7 @@ def _complete_claim(episode: Episode, speech: Speech, items: Items, missing: lis
 
 
 def concerns(episode: Episode, stance: Stance, call: EpisodeCall | None) -> bool:
-    """Return whether a statement about everything can be about what a call listed, or the user asked for everything."""
+    """Return whether a claim of completeness can be about what a call listed, or the user asked for everything."""
     asked = episode.request_language
     if asked is not None and asked.vocabulary.mentions("totality", normalize(episode.request[:MAX_REQUEST])):
         return True

@@ -121,14 +121,14 @@ def _has_failed(call: EpisodeCall) -> bool:
     if verdict_of(call) is False:
         return True
     may_fail = bool(call.line) and (call.reported_failure or bool(call.exit_code))
-    return (may_fail and call.meaning.state == "failure") or shows_failed_check(call)
+    return (may_fail and call.meaning.state == "failure") or _shows_failed_check(call)
 
 
 def _weakened_checks(episode: Episode) -> list[Weakening]:
     """Return what made a check weaker after it had failed, without what was undone or was right."""
     says_it_fails = _says_it_fails(episode)
     # What comes last is not followed by anything that could hide it.
-    if not says_it_fails and not any(shows_failed_check(call) for call in episode.calls[:-1]):
+    if not says_it_fails and not any(_shows_failed_check(call) for call in episode.calls[:-1]):
         return []
     if not any(_may_weaken(call) for call in episode.calls):
         return []
@@ -161,7 +161,7 @@ def _weakened_checks(episode: Episode) -> list[Weakening]:
             if failed and passes(call) and not any(one.call.order > failed[-1].order for one in found):
                 lost = next((sign for each in failed if (sign := sign_of_counts(call, each))), None)
                 found += [Weakening(call, lost)] if lost is not None and not _replaced(files, changes) else []
-        if shows_failed_check(call):
+        if _shows_failed_check(call):
             failed.append(call)
             failed_first = failed_first or not has_changed_code
         has_changed_code = has_changed_code or any(_is_code(change) for change in changes)
@@ -182,14 +182,14 @@ def _may_weaken(call: EpisodeCall) -> bool:
     return may_change(call) and any(map(may_have_signs, ChangedFiles().changes(call)))
 
 
-def shows_failed_check(call: EpisodeCall) -> bool:
+def _shows_failed_check(call: EpisodeCall) -> bool:
     """Return whether a call shows that a check failed: because it ran it, or because it read its report."""
     if call.known_failed_check is None:
-        call.known_failed_check = _shows_failed_check(call)
+        call.known_failed_check = _is_failed_check(call)
     return call.known_failed_check
 
 
-def _shows_failed_check(call: EpisodeCall) -> bool:
+def _is_failed_check(call: EpisodeCall) -> bool:
     if not (call.is_check or pattern("checking_words").search(call.line or call.tool)):
         return False
     if call.kind is Kind.CHANGE:
@@ -266,7 +266,7 @@ def _is_undone(one: Weakening, call: EpisodeCall, changes: list[TextChange]) -> 
             bool(re.search(r"pre-commit run|lefthook run|lint-staged", call.line)) and call.meaning.state == "success"
         )
     same = {word for word in tokens(call.line) & tokens(one.call.line) if len(word) >= 4}
-    passed = call.meaning.state == "success" and not shows_failed_check(call)
+    passed = call.meaning.state == "success" and not _shows_failed_check(call)
     return (
         call.is_check and bool(same) and one.sign.mark not in call.line and passed and not _is_narrower(call, one.call)
     )
@@ -309,7 +309,7 @@ def _is_requested(episode: Episode, one: Weakening) -> bool:
 def _admits_failure(episode: Episode, call: EpisodeCall, answer: EpisodeText) -> bool:
     """Return whether the check still fails after all, and the answer says something of the kind."""
     later = [each for each in episode.calls if each.order >= call.order and each.is_check]
-    if not later or not shows_failed_check(later[-1]):
+    if not later or not _shows_failed_check(later[-1]):
         return False
     return any(stance.is_bad_news for stance in episode.speech(answer).stances)
 

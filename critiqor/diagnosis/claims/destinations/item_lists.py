@@ -128,7 +128,7 @@ def _members(text: str) -> list[str]:
 
 
 def is_named_by(call: EpisodeCall, name: str) -> bool:
-    """Return whether the arguments of a call name an item."""
+    """Return whether a call names an item of a list in its arguments."""
     lowered = call.arguments.lower()
     short = name.lower().rsplit("/", 1)[-1]
     stem = short.split(".")[0]
@@ -136,5 +136,5 @@ def is_named_by(call: EpisodeCall, name: str) -> bool:
 
 
 def stem_of(name: str) -> str:
-    """Return the name of an item as texts mention it: without folder and extension."""
+    """Return the name of an item of a list as texts mention it: without folder and extension."""
     return name.lower().rsplit("/", 1)[-1].split(".")[0]

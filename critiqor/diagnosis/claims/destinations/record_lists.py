@@ -34,16 +34,16 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> set[str]:
-        """All words of its values."""
+        """All words of the values of a record in a list."""
         return tokens(" ".join(self.values))
 
     def holds(self, value: str) -> bool:
-        """Return whether one of its values is `value`."""
+        """Return whether a record in a list has this value."""
         return any(value == each.lower() for each in self.values)
 
     @property
     def title(self) -> str:
-        """What it is called in a sentence."""
+        """What a record in a list is called in a sentence."""
         return self.names[0] if self.names else self.values[0]
 
 

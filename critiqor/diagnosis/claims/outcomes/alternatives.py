@@ -54,7 +54,7 @@ _CLASSES = {word: number for number, words in enumerate(_VERBS) for word in word
 
 
 def corrects(later: EpisodeCall, call: EpisodeCall) -> bool:
-    """Return whether a later call is a request that was not understood, in another form: its own result counts."""
+    """Return whether a later call is the alternative form of a request that was not understood: its result counts."""
     if call.line or call.meaning.state != "failure" or not (later.has_effect and later.has_result):
         return False
     if later.tool != call.tool:
@@ -79,7 +79,7 @@ MIN_SPOKEN = 2
 
 
 def reaches_same(later: EpisodeCall, call: EpisodeCall) -> bool:
-    """Return whether another tool did what a call failed to do: the same kind of deed with the same thing."""
+    """Return whether another tool was an alternative to a call that failed: the same deed with the same thing."""
     if call.line or later.line or later.tool == call.tool or later.meaning.state not in ("success", "unknown"):
         return False
     if not (later.has_effect and later.has_result) or not _is_same_deed(later, call):

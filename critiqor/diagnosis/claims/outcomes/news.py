@@ -96,7 +96,7 @@ def _with_end(call: EpisodeCall, later: list[EpisodeCall]) -> EpisodeCall:
 
 
 def name_same(look: EpisodeCall, call: EpisodeCall) -> bool:
-    """Return whether a later call names what an earlier one printed or was given: the id of a job, of an order."""
+    """Return whether a later look can have news of a call: it names what that printed or was given, such as an id."""
     shared = set(_ID.findall(look.arguments)) & {*_ID.findall(call.text), *_ID.findall(call.arguments)}
     return any(not word.isalpha() for word in shared)
 

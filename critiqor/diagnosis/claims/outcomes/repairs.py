@@ -19,7 +19,7 @@ _PROGRAM = re.compile(
 
 
 def unresolved_failures(episode: Episode) -> list[EpisodeCall]:
-    """Return the calls with an effect that failed or did not finish, and that no later call made good."""
+    """Return the calls with an effect that failed or did not finish, and that no later call repaired."""
     if episode.known_failures is None:
         episode.known_failures = _unresolved_failures(episode)
     return episode.known_failures
@@ -107,12 +107,12 @@ def _are_looked_at_again(call: EpisodeCall, later: list[EpisodeCall]) -> bool:
 
 
 def repeats(later: EpisodeCall, call: EpisodeCall) -> bool:
-    """Return whether a later call did the same again, so that only its result counts."""
+    """Return whether a later call can repair a failed one: it did the same again, so that only its result counts."""
     return later.tool == call.tool and later.arguments == call.arguments and later.has_result
 
 
 def resolves(later: EpisodeCall, call: EpisodeCall) -> bool:
-    """Return whether a later call made good what a call failed to do, or shows that it has finished."""
+    """Return whether a later call repaired what a call failed to do, or shows that it has finished."""
     if corrects(later, call):
         return True
     if later.meaning.state == "not_final" or later.meaning.state == "failure":

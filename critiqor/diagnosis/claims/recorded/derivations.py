@@ -35,7 +35,7 @@ class Sorted:
         self._size = len(self.numbers)
 
     def has(self, number: float, tolerance: float) -> bool:
-        """Return whether one of them is as near as the tolerance."""
+        """Return whether one of the recorded or derived numbers is as near as the tolerance."""
         numbers = self.numbers
         place = bisect_left(numbers, number - tolerance)
         return place < self._size and numbers[place] <= number + tolerance
@@ -174,7 +174,7 @@ def _sums(numbers: list[float]) -> Iterator[float]:
 
 
 def converted(number: float, unit: Unit) -> Iterator[tuple[float, float]]:
-    """Yield what a claimed number is in other units, each with its factor: recorded numbers may be in any of them."""
+    """Yield what is derived from a claimed number by a change of its unit, each with the factor."""
     if unit.measure == "time":
         for factor in (1e-6, 1e-3, 1.0, 60.0, 3600.0, 86400.0):
             yield number * unit.factor / factor, unit.factor / factor

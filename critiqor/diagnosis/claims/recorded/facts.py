@@ -94,7 +94,7 @@ class Fact(msgspec.Struct, gc=False):
 
 
 def facts_of(calls: list[EpisodeCall]) -> list[Fact]:
-    """Return the numbers that outputs contain, in order."""
+    """Return the facts of outputs: the numbers that they contain, in order."""
     found: list[Fact] = []
     for call in calls:
         if not isinstance(call.known_facts, list):
@@ -106,14 +106,14 @@ def facts_of(calls: list[EpisodeCall]) -> list[Fact]:
 
 
 def has_rows(call: EpisodeCall) -> bool:
-    """Return whether an output has objects or rows with numbers."""
+    """Return whether an output has facts in objects or rows."""
     if call.known_rows is None:
         call.known_rows = any(record.is_structured and record.cells for record in records_of(call))
     return call.known_rows
 
 
 def given_facts(calls: list[EpisodeCall]) -> list[Fact]:
-    """Return the numbers that arguments contain, in order."""
+    """Return the facts of arguments: the numbers that they contain, in order."""
     found: list[Fact] = []
     for call in calls:
         if _DIGIT.search(call.facts):
@@ -124,7 +124,7 @@ def given_facts(calls: list[EpisodeCall]) -> list[Fact]:
 
 
 def records_of(call: EpisodeCall) -> list[Record]:
-    """Return the records of an output; they are read once, and compared in several episodes."""
+    """Return the records whose numbers are the facts of an output; they are read once for all episodes."""
     if not isinstance(call.known_records, list):
         call.known_records = records_in(call.text) if _DIGIT.search(call.text) else []
     return cast("list[Record]", call.known_records)
@@ -159,7 +159,7 @@ def _numbers(cell: Cell) -> list[Value]:
 
 
 def near_words(text: str, value: Value, *, behind: int = 3, before: int = 5) -> frozenset[str]:
-    """Return the beginnings of the words around a number, within its clause."""
+    """Return the beginnings of the words around a number, by which a clause and a fact are compared."""
     first = _NEAR_BEFORE.search(text, max(0, value.start - 60), value.start)
     last = _NEAR_BEHIND.match(text, value.end, value.end + 40)
     words = (_words(first[0])[-before:] if first else []) + (_words(last[0])[:behind] if last else [])
@@ -167,7 +167,7 @@ def near_words(text: str, value: Value, *, behind: int = 3, before: int = 5) -> 
 
 
 def next_word(text: str, end: int) -> str:
-    """Return the beginning of the word behind a number: 40 passed."""
+    """Return the beginning of the word behind a number, by which claims and facts are compared: 40 passed."""
     found = _NEXT.match(text, end)
     return found[1].lower()[:STEM] if found else ""
 
@@ -177,7 +177,7 @@ _NEXT = re.compile(r" ([^\W\d_]{4,})")
 
 @lru_cache(maxsize=2_000)
 def key_words(name: str) -> frozenset[str]:
-    """Return the beginnings of the words of a name: `failedPercent`, `p99 ms`."""
+    """Return the beginnings of the words in the name of a fact: `failedPercent`, `p99 ms`."""
     return _stems(_words(name))
 
 

@@ -46,7 +46,7 @@ def changed_limits(old: str, new: str) -> list[MovedLimit]:
 
 
 def changed_settings(old: str, new: str) -> Iterator[MovedLimit]:
-    """Yield the thresholds in a configuration that became easier to meet."""
+    """Yield the changed limits of a configuration: thresholds that became easier to meet."""
     for before, after in _pairs(old, new):
         for was, now, place in _differences(before, after):
             key = before[:place]
@@ -58,7 +58,7 @@ def changed_settings(old: str, new: str) -> Iterator[MovedLimit]:
 
 
 def changed_numbers(old: str, new: str) -> Iterator[tuple[float, float, str]]:
-    """Yield the numbers that differ between two texts, old and new, and what is before the old one in its line."""
+    """Yield the numbers, which may be limits, that differ between two texts, and what is before the old one."""
     for before, after in _pairs(old, new):
         for was, now, place in _differences(before, after):
             yield was, now, before[:place]

@@ -34,7 +34,7 @@ def is_hook(path: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def decides_checks(path: str) -> bool:
-    """Return whether a file is any of these."""
+    """Return whether a file decides what checks do: tests, what they expect, settings, hooks."""
     return is_expected(path) or is_test(path) or is_setting(path) or is_hook(path)
 
 

@@ -33,14 +33,14 @@ _PLACE = re.compile(
 
 
 def moved_options(call: EpisodeCall, failed: EpisodeCall) -> Sign | None:
-    """Return the limit in the options of a command that was moved past a value which the failed run had printed."""
+    """Return the limit in the options of a command that was moved past a value which the failed run had measured."""
     if not failed.line or NUMBER.sub("#", call.line) != NUMBER.sub("#", failed.line):
         return None
     return _moved(failed.line, call.line, measured_numbers(failed))
 
 
 def moved_settings(change: TextChange, failed: list[EpisodeCall]) -> Sign | None:
-    """Return the limit in a file that was moved past a value which a failed check had printed."""
+    """Return the limit in a file that was moved past a value which a failed check had measured."""
     name = change.path.rsplit("/", 1)[-1]
     is_named = any(name in call.line for call in failed)
     if not change.is_known or (_CODE.search(name) and not is_named):
@@ -81,6 +81,6 @@ def _written(number: float) -> Iterator[str]:
 
 
 def measured_numbers(call: EpisodeCall) -> frozenset[float]:
-    """Return the numbers that a call printed, without their signs."""
+    """Return the numbers that a check measured: those that it printed, without their signs."""
     values = values_in(call.text[:MAX_MEASURED])
     return frozenset(abs(reading.number) for value in values for reading in value.readings)

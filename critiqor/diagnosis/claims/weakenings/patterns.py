@@ -51,7 +51,7 @@ def _flags(data: _Data) -> re.RegexFlag:
 
 
 def search(name: str, text: str) -> re.Match[str] | None:
-    """Return the first match of a table in a text."""
+    """Return the first match of the patterns of a table in a text."""
     has = _data()[name].has
     if has:
         lowered = text.lower()
