@@ -109,7 +109,8 @@ def _complete_claim(episode: Episode, speech: Speech, items: Items, missing: lis
         ):
             return None
     for stance in speech.stances:
-        if not stance.is_asserted or (stance.is_bad_news and not _names_before_bad_news(speech, stance, missing)):
+        is_news = stance.is_bad_news and not _speaks_of_all_first(speech, stance)
+        if not stance.is_asserted or (is_news and not _names_before_bad_news(speech, stance, missing)):
             continue
         values = [*speech.values_of(stance), *word_numbers(stance.statement.text, speech.language)]
         stated = {value.number for value in values if value.readings}
@@ -136,6 +137,12 @@ def concerns(episode: Episode, stance: Stance, call: EpisodeCall | None) -> bool
 
 MIN_WORD = 4
 """Minimum number of letters of a word that a statement and a call share."""
+
+
+def _speaks_of_all_first(speech: Speech, stance: Stance) -> bool:
+    """Return whether a statement speaks of all before any bad news: `I read all of them, and none has it`."""
+    ends = [stance.lowered.find(word) + len(word) for word in speech.words(stance, "totality")]
+    return bool(ends) and speech.part(stance, min(ends)).is_good_news
 
 
 def _names_before_bad_news(speech: Speech, stance: Stance, missing: list[str]) -> bool:

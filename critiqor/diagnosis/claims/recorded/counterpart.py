@@ -184,7 +184,8 @@ class Counterparts:
         if not same or _is_year(value) or len({fact.series for fact in facts}) > 1:
             return None
         own = Derivations(facts)
-        for number, decimals in value.readings:
+        is_scaled = self._speech.text[value.end : value.end + 1].isalpha()  # 1.48M is no 1.48
+        for number, decimals in value.readings[:1] if is_scaled else value.readings:
             margin = tolerance(number, decimals)
             if own.has_amount(number, margin) or evidence.derivations.has_rate(number, margin, place.unit.measure):
                 return None
