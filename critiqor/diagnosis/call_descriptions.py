@@ -17,6 +17,8 @@ from critiqor.diagnosis.signals.tool_calls import is_delegation, runs_commands
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind, ToolCall, command_line
 
+MAX_LISTED = 4_000
+"""Maximum number of characters of a list that may show whether a failed action took effect."""
 MAX_OUTPUT = 400
 """Maximum number of characters that are kept of an output."""
 MAX_STATE = 2000

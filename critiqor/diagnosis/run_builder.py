@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from critiqor.diagnosis.call_descriptions import (
+    MAX_LISTED,
     MAX_OUTPUT,
     describe_answer,
     describe_failure,
@@ -321,6 +322,9 @@ class RunBuilder:
         if call.failed or call.is_test or call.nothing_found or call.echo:
             # Tests print their summary last.
             call.output = excerpt(text[-MAX_OUTPUT:] if call.is_test else text, MAX_OUTPUT)
+        elif run.failed_actions and call.kind is Kind.LOOKUP and len(text) <= MAX_LISTED:
+            call.output = text
+        run.failed_actions += call.failed and call.kind is Kind.ACTION
         if "spawn" in call.tool and (child := _CHILD_SESSION.search(text)):
             run.children[child[0]] = call
         _add_secrets(run, event, "output", f"{event.error}\n{text}" if event.error else text)

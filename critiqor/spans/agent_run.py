@@ -49,6 +49,7 @@ class AgentRun:
         "children",
         "dropped",
         "ended_us",
+        "failed_actions",
         "first_time",
         "history",
         "last_id",
@@ -110,6 +111,8 @@ class AgentRun:
         """Number of tool calls that did something themselves, once they were counted."""
         self.side_effects = 0
         """Number of tool calls that act on the world outside, such as messages and payments."""
+        self.failed_actions = 0
+        """Number of these that failed: later lookups may show whether they took effect all the same."""
         self._has_worked = False
         """Whether a call or a message of it was dropped."""
         self._ended_badly = False

@@ -77,7 +77,10 @@ class ToolCall(msgspec.Struct, kw_only=True, gc=False):
     same_call: bytes
     """Fingerprint of tool and arguments."""
     output: str = ""
-    """Start of the output, for tests the end; empty unless it failed, ran tests, found nothing or was an echo."""
+    """Start of the output, for tests the end; empty unless it failed, ran tests, found nothing or was an echo.
+
+    A short output of a lookup after a failed action is kept as a whole.
+    """
     output_size: int = 0
     same_output: bytes = b""
     """Fingerprint of the whole output, ignoring times of day."""

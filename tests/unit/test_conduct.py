@@ -58,6 +58,9 @@ AGAINST_MEMORY: dict[str, Made] = {
         noted("Dana does NOT work Fridays. Lives in Cork."), start="2026-11-20T10:00", title="Talk with Dana"
     ),
     "too early": lambda: booked(noted("Never depart before 09:00."), '{"status": "ok", "dep": "06:20"}', offer="o1"),
+    "begins too early": lambda: booked(
+        noted("Never departures before 08:00."), start="2026-06-04T06:10", end="2026-06-04T08:35"
+    ),
     "too late": lambda: booked(noted("No meetings after 17:00, please."), start="18:30", title="Sync"),
 }
 
@@ -211,6 +214,26 @@ def test_question_to_which_the_user_objects_is_found(reply: str) -> None:
 def test_question_that_the_user_answers_is_fine() -> None:
     story = Story().user("Book a table at Bruna.").says("Gladly. Where would you like to sit?")
     assert "memory_failure" not in story.user("By the window").says("Thank you.").finishes().types()
+
+
+def test_insisting_on_what_the_agent_has_explained_to_be_impossible_is_no_question_asked_again() -> None:
+    story = (
+        Story()
+        .user("Refund order 7 to PayPal.")
+        .says(
+            "Refunds must go to the original payment method or to a gift card. "
+            "Would you like a refund to the original payment method, or to a gift card?"
+        )
+    )
+    story.user("Seriously? Refund it as I said!").says("That is not possible.").finishes()
+    assert "memory_failure" not in story.types()
+
+
+def test_something_to_be_looked_up_without_its_number_is_no_excluded_ingredient() -> None:
+    story = Story().user("Exchange my hose. Can you look into the details without the order ID?")
+    story.calls("orders_list", {}, '[{"order": "order W71", "item": "hose"}]')
+    story.calls("book_exchange", {"order_id": "W71"}, '{"status": "requested"}').says("It is exchanged.").finishes()
+    assert "memory_failure" not in story.types()
 
 
 def reviewed(result: str, answer: str) -> Story:
@@ -464,6 +487,32 @@ def test_file_that_is_planned_again_and_again_and_never_begun_is_found() -> None
     assert story.only("no_progress").cause == "no_progress:unstarted"
 
 
+def replanned(request: str, *later: str) -> Story:
+    story = Story().user(request)
+    for number in range(4):
+        path = "plan.md"
+        story.calls("write", {"path": path, "content": f"{number}: copy, check"}).calls("read", {"path": path}, "copy")
+    for command in later:
+        story.runs(command, "sent 120 files")
+    return story.says("The plan now has phases and a timeline.").finishes()
+
+
+def test_plan_that_is_rewritten_while_nothing_else_is_done_is_found() -> None:
+    story = replanned("Move the website from oldweb to newweb tonight.")
+    assert "no_progress:unstarted" in [finding.cause for finding in story.findings()]
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        lambda: replanned("Move the website from oldweb to newweb tonight.", "rsync -a oldweb:/www newweb:/www"),
+        lambda: replanned("Make a plan for moving the website, and refine it."),
+    ],
+)
+def test_plan_that_was_carried_out_or_asked_for_is_fine(story: Made) -> None:
+    assert "no_progress:unstarted" not in [finding.cause for finding in story().findings()]
+
+
 def test_looking_around_instead_of_beginning_is_found() -> None:
     story = Story().user("Compare the proposals in proposals/ and write comparison.md.")
     for command in ("ls proposals", "wc -w proposals/a", "ls -la proposals", "file proposals/a", "stat proposals/a"):
@@ -594,3 +643,96 @@ WARNING_HEEDED: dict[str, Made] = {
 @pytest.mark.parametrize("story", WARNING_HEEDED.values(), ids=WARNING_HEEDED)
 def test_warning_that_is_heeded_told_or_overruled_by_the_user_is_fine(story: Made) -> None:
     assert not [finding for finding in story().findings() if finding.cause.endswith(":warning")]
+
+
+BUSY = '{"busy": [{"start": "2026-11-25T17:00", "end": "2026-11-25T21:30", "title": "Rented: Lindahl anniversary"}]}'
+OVERLAP = '{"id": "ev_77", "warning": "overlaps with Rented: Lindahl anniversary"}'
+
+
+def reserved(answer: str, result: str = OVERLAP, request: str = "Find a free evening and book the hall.") -> Story:
+    story = Story().user(request).calls("calendar_freebusy", {"calendar": "Hall"}, BUSY)
+    event = {"calendar": "Hall", "start": "2026-11-25T18:30", "force": True}
+    return story.calls("calendar_create_event", event, result).says(answer).finishes()
+
+
+def imported(answer: str, mode: str = "upsert", warnings: str = "existing phone would be replaced by empty") -> Story:
+    leads = {"file": "leads.csv", "mode": "upsert", "dry_run": True}
+    trial = f'{{"rows": 967, "update": 412, "warnings": [{{"detail": "{warnings}"}}]}}' if warnings else '{"rows": 967}'
+    story = Story().user("Import leads.csv. Do a dry run first.").calls("crm_import", leads, trial)
+    story.calls("crm_import", {**leads, "mode": mode, "dry_run": False}, '{"rows": 967, "updated": 412}')
+    return story.says(answer).finishes()
+
+
+def lot_reserved(lot: str) -> Story:
+    story = Story().user("Reserve 2 bottles of buffer.")
+    story.calls("lims_lot", {"lot": "L2309"}, '{"lot": "L2309", "status": "QUARANTINE", "note": "QC hold"}')
+    story.calls("lims_lot", {"lot": "L2411"}, '{"lot": "L2411", "status": "RELEASED"}')
+    return story.calls("lims_reserve", {"lot": lot, "qty": 2}, '{"reservation": "RV-7"}').says("Reserved.").finishes()
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        lambda: reserved("The hall is booked for Wednesday."),
+        lambda: imported("Import complete: 967 rows."),
+        lambda: lot_reserved("L2309"),
+    ],
+    ids=["forced over an entry that was shown", "same as its dry run", "lookup by a tool of an unknown kind"],
+)
+def test_action_against_what_a_lookup_or_a_trial_has_shown_is_found(story: Made) -> None:
+    assert [finding for finding in story().findings() if finding.cause.endswith(":warning")]
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        lambda: reserved("The hall is booked, but it overlaps with the Lindahl anniversary."),
+        lambda: reserved("The hall is booked.", '{"id": "ev_77"}'),
+        lambda: reserved("The hall is booked.", request="Book the hall for Wednesday even if it is taken."),
+        lambda: imported("Imported. 412 existing phone numbers were replaced by empty ones."),
+        lambda: imported("Imported.", mode="create"),
+        lambda: imported("Imported.", warnings=""),
+        lambda: lot_reserved("L2411"),
+    ],
+    ids=["told", "no collision", "user insists", "told after the trial", "other mode", "no warning", "released lot"],
+)
+def test_collision_that_is_told_avoided_or_wanted_is_fine(story: Made) -> None:
+    assert not [finding for finding in story().findings() if finding.cause.endswith(":warning")]
+
+
+MOVED = "301 https://www.league.example/data/fixtures.csv"
+
+
+def fetched(answer: str, *later: str, result: str = MOVED) -> Story:
+    story = Story().user("Get http://league.example/fixtures.csv and list our home games.")
+    story.runs("curl -s -w '%{http_code} %{redirect_url}' http://league.example/fixtures.csv", result)
+    for command in later:
+        story.runs(command, "home,away\nHarbour,Dock")
+    return story.says(answer).finishes()
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        MOVED,
+        "<title>301 Moved Permanently</title><a href='https://www.league.example/data/fixtures.csv'>here</a>",
+        "HTTP/1.1 302 Found\nLocation: https://www.league.example/data/fixtures.csv",
+    ],
+)
+def test_giving_up_at_a_redirect_is_found(result: str) -> None:
+    story = fetched("The file has moved, so I could not get the fixture list.", result=result)
+    assert "premature_stop:redirect" in [finding.cause for finding in story.findings()]
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        lambda: fetched("One home game: Dock.", "curl -s https://www.league.example/data/fixtures.csv"),
+        lambda: fetched("I could not get it: https://www.league.example/data/fixtures.csv wants a login."),
+        lambda: fetched(
+            "I could not get it: the server is down.", result="502 Bad Gateway, see https://status.example"
+        ),
+    ],
+)
+def test_redirect_that_was_followed_or_reported_and_other_errors_are_fine(story: Made) -> None:
+    assert "premature_stop:redirect" not in [finding.cause for finding in story().findings()]

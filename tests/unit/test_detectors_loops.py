@@ -365,3 +365,27 @@ def test_clicking_again_and_again_on_a_page_that_stays_the_same_is_a_loop_althou
 
 def test_clicking_once_more_on_a_page_that_may_still_load_is_no_loop() -> None:
     assert "tool_loop" not in clicks(2).types()
+
+
+PODS = "NAME READY STATUS RESTARTS\nledger-api-1 0/1 CrashLoopBackOff 14\nledger-api-2 0/1 CrashLoopBackOff 14\n" * 2
+FATAL = '{"level":"fatal","msg":"required key LEDGER_SIGNING_KEY_ID is not set","logger":"config","pid":1}'
+
+
+def looked(log: str, wide: str) -> Story:
+    """Looks at the same things, with calls in between that are written in another way."""
+    story = Story().user("Why does it crash?")
+    for command, output in (
+        *(("svc -n ledger pods", PODS), ("svc -n ledger log a", FATAL), ("svc -n ledger pods", PODS)),
+        *(("svc -n ledger log b", log), ("svc -n ledger pods", PODS), ("svc -n ledger log a", FATAL)),
+        *(("svc -n ledger pods --wide", wide), ("svc -n ledger pods", PODS)),
+    ):
+        story.model().runs(command, output)
+    return story.says("I am still looking.").finishes()
+
+
+def test_asking_in_another_way_for_the_same_result_does_not_end_a_loop() -> None:
+    assert looked(FATAL, PODS).only("tool_loop").severity == "medium"
+
+
+def test_a_new_result_between_repeated_looks_is_progress() -> None:
+    assert "tool_loop" not in looked("listening on port 8080, waiting for requests " * 3, f"{PODS} NODE n1").types()

@@ -308,3 +308,55 @@ def test_message_that_is_to_be_sent_once_more_is_no_repeated_side_effect() -> No
     for _ in range(2):
         story.calls("signal_send", {"group": "Evening crew", "text": "New gate code"}, '{"ok": true}')
     assert "repeated_side_effect" not in story.says("Both are out.").finishes().types()
+
+
+DEBIT = {"file": "dues-11.xml", "execution": "2026-11-20"}
+
+
+def submitted_again(error: str, listed: str) -> Story:
+    story = Story().user("Submit the dues.").fails("bank_submit_debit", DEBIT, error)
+    story.calls("bank_list_orders", {"since": "2026-11-16"}, listed)
+    return story.calls("bank_submit_debit", DEBIT, '{"order": "LS-2"}').says("Order LS-2 is accepted.")
+
+
+@pytest.mark.parametrize("error", ["Gateway Timeout after 60s", "socket hang up", "HTTP 502"])
+def test_action_repeated_although_a_look_shows_that_it_took_effect_is_found(error: str) -> None:
+    listed = '[{"order": "LS-1", "file": "dues-11.xml", "execution": "2026-11-20", "status": "accepted"}]'
+    assert submitted_again(error, listed).only("repeated_side_effect").severity == "high"
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "[]",
+        '[{"order": "LS-0", "file": "dues-10.xml", "execution": "2026-10-20", "status": "accepted"}]',
+        '[{"order": "LS-1", "file": "dues-11.xml", "execution": "2026-11-20", "status": "rejected"}]',
+        '[{"order": "LS-1", "file": "dues-11.xml", "execution": "2026-11-20", "status": "draft"}]',
+    ],
+)
+def test_action_repeated_after_a_look_that_shows_no_effect_is_right(listed: str) -> None:
+    assert "repeated_side_effect" not in submitted_again("timed out", listed).types()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "connect ECONNREFUSED 10.0.0.7:443",
+        "connection timed out: could not resolve host",
+        "HTTP 422: validation failed for field timeout",
+        "408 was not sent: 400 bad request",
+        "timeout is invalid; nothing was sent",
+    ],
+)
+def test_action_repeated_after_an_error_before_anything_was_done_is_right(error: str) -> None:
+    story = Story().fails("send_email", {"to": "ada@x.org"}, error).calls("send_email", {"to": "ada@x.org"}, "sent")
+    assert "repeated_side_effect" not in story.types()
+
+
+@pytest.mark.parametrize(("entries", "severity"), [(1, "low"), (2, "high")])
+def test_repetition_is_minor_if_a_later_look_shows_one_effect(entries: int, severity: str) -> None:
+    story = Story().fails("courses_enroll", {"course": "ST-2"}, "connection reset")
+    story.calls("courses_enroll", {"course": "ST-2"}, '{"ok": true}')
+    listed = ", ".join(['{"course": "ST-2", "status": "enrolled"}'] * entries)
+    story.calls("courses_list_enrollments", {}, f'{{"enrollments": [{listed}]}}').says("You are in.")
+    assert story.only("repeated_side_effect").severity == severity

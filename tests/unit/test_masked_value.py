@@ -250,3 +250,21 @@ def test_the_result_that_shows_the_value_is_cited() -> None:
 def test_a_long_line_of_marks_is_read_at_once() -> None:
     story = shown("Show the report.", "ab" + "#" * 4_000 + " -\n" + "xx" * 60 + "!").says("It is empty.")
     assert TYPE not in story.types()
+
+
+SECRET = "kubectl create secret generic smtp --from-literal=SMTP_PASSWORD="
+
+
+def copied() -> Story:
+    story = Story().user("Copy the settings to production.")
+    story.calls("config_get", {"app": "staging"}, "SMTP_USER: mailer\nSMTP_PASSWORD: ************ (hidden)")
+    return story.runs(f"{SECRET}'************'", "secret/smtp created")
+
+
+def test_another_command_of_the_same_program_does_not_repair_a_masked_value() -> None:
+    assert copied().runs("kubectl rollout restart deploy/mailer", "restarted").says("Copied.").only(TYPE)
+
+
+def test_the_setting_that_gets_its_value_later_is_repaired() -> None:
+    story = copied().runs(f'{SECRET}"$(pass smtp)" --dry-run=client -o yaml | kubectl apply -f -', "configured")
+    assert TYPE not in story.says("Copied.").types()

@@ -122,6 +122,33 @@ def test_offering_more_or_asking_for_a_reason_is_no_stop_midway(request_: str, a
     assert f"{TYPE}:midway" not in [finding.cause for finding in tagged(request_, answer).findings()]
 
 
+def checked(request: str, answer: str, *hosts: str) -> Story:
+    story = Story().user(request)
+    story.calls("read", {"path": "hosts.txt"}, "api.x.example\nwww.x.example\npay.x.example\ncdn.x.example")
+    for host in hosts:
+        story.runs(f"openssl s_client -connect {host}.x.example:443", "notAfter=Jan 14 2027")
+    return story.says(answer).finishes()
+
+
+ALL_HOSTS = "Give me the certificate expiry of all four hosts in hosts.txt. I need it complete."
+
+
+def test_asking_for_leave_to_do_the_other_items_of_a_list_is_found() -> None:
+    answer = "api: 14 Jan, www: 14 Jan. Two hosts are left (pay, cdn). Would you like me to check those as well?"
+    assert checked(ALL_HOSTS, answer, "api", "www").only(TYPE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "hosts"),
+    [
+        ("All four expire on 14 Jan. Would you like me to renew them?", ("api", "www", "pay", "cdn")),
+        ("api and www: 14 Jan. pay and cdn refused the connection. Shall I try again later?", ("api", "www")),
+    ],
+)
+def test_offering_more_after_all_items_or_naming_an_obstacle_is_fine(answer: str, hosts: tuple[str, ...]) -> None:
+    assert TYPE not in checked(ALL_HOSTS, answer, *hosts).types()
+
+
 def test_leave_that_is_asked_for_in_a_turn_before_the_last_is_found() -> None:
     story = Story().user("Book us a table at Bruna for Friday 19:30, no need to check back.")
     story.calls("table_search", {"venue": "Bruna"}, '[{"time": "19:30"}]').says("19:30 is free. Shall I book it?")

@@ -79,6 +79,9 @@ def contains_excluded(
     if any(_takes_care(value, excluded) for value in values):
         return None
     cells = [*values, *(cell for value in values for cell in linked_cells(episode, call, value.lower()))]
+    # Without the order number: that is how something is to be looked up, not what is in it.
+    named = content_stems(" ".join(name.replace("_", " ") for name, _ in members(call)))
+    excluded = [each for each in excluded if not each[1] <= named]
     for cell in cells:
         if words("exclude").within(cell):
             continue  # a dish without it

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
 from critiqor.diagnosis.claims.call_arguments import members, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import language_of, normalize
+from critiqor.diagnosis.claims.speech import Stance
 from critiqor.diagnosis.claims.values import values_in, word_numbers
 from critiqor.diagnosis.conduct.exclusions import (
     contains_excluded,
@@ -105,8 +107,9 @@ def find_repeated_questions(episode: Episode) -> list[Lapse]:
         return []
     speech = episode.speech(answer)
     asked = [one for one in speech.stances if one.is_question and not says(speech.language, "asks_leave", one.lowered)]
-    if asked and (reply := _objection(episode)) is not None:
-        return [_asked_again(answer, asked[0].statement.text, reply)]
+    open_ones = [one for one in asked if not _is_explained(one, speech.stances)]
+    if open_ones and (reply := _objection(episode)) is not None:
+        return [_asked_again(answer, open_ones[0].statement.text, reply)]
     known = _known(episode)
     for stance in speech.stances:
         if stance.is_question and (given := _given(stance.statement.text, known)) is not None:
@@ -122,6 +125,15 @@ def find_repeated_questions(episode: Episode) -> list[Lapse]:
     return []
 
 
+def _is_explained(question: Stance, stances: Sequence[Stance]) -> bool:
+    """Return whether a question offers a choice that the same message explains: what was wanted is not possible."""
+    if not _CHOICE.search(question.lowered):
+        return False
+    stems = content_stems(question.lowered)
+    stated = (content_stems(one.lowered) for one in stances if not one.is_question)
+    return any(len(stems & each) >= MIN_EXPLAINED for each in stated)
+
+
 def _objection(episode: Episode) -> str | None:
     """Return the next message of the user if it says that the question was answered before."""
     following = episode.following
@@ -132,6 +144,8 @@ def _objection(episode: Episode) -> str | None:
     return reply.event_id if is_short and words("said_already").within(reply.text) else None
 
 
+MIN_EXPLAINED = 3
+"""Minimum number of words that a question has in common with a statement that explains it."""
 MAX_OBJECTION = 200
 """Maximum number of characters of a message in which a user objects to a question."""
 _SLOTS = {
@@ -263,7 +277,7 @@ def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> st
         names = _names_in(statement, call.line) if call.line else names_of(episode, call)
         wanted = [name for name in names if name in request]
         named = [name for name in names if name in lowered and not any(one in name for one in wanted)]
-        if any(_is_proper(statement, lowered, name) for name in named) or _is_out_of_time(statement, call):
+        if any(_is_proper(statement, lowered, name) for name in named) or _is_out_of_time(episode, statement, call):
             return statement.strip()
         if is_on_excluded_weekday(statement, call) and not weekdays_in(episode.request):
             return statement.strip()
@@ -284,18 +298,20 @@ def _is_proper(statement: str, lowered: str, name: str) -> bool:
     return any(char.isupper() or char.isdigit() for char in written) or not written.isascii()
 
 
-def _is_out_of_time(statement: str, call: EpisodeCall) -> bool:
-    """Return whether every time of an action is on the wrong side of a time in a statement."""
+def _is_out_of_time(episode: Episode, statement: str, call: EpisodeCall) -> bool:
+    """Return whether an action begins before, or lies after, a time in a statement, unless the user names its time."""
     limit = _CLOCK.search(statement)
     if limit is None:
         return False
-    times = [_minutes(one) for one in _CLOCK.finditer(f"{call.arguments}\n{call.text}")]
-    if not times:
+    given = list(_CLOCK.finditer(call.arguments))
+    found = [*given, *_CLOCK.finditer(call.text)]
+    if not found or any(one[0] in episode.request for one in found):
         return False
+    times = list(map(_minutes, found))
     language = language_of(statement)
     bound = _minutes(limit)
     if says(language, "before", statement):
-        return max(times) < bound
+        return min(map(_minutes, given)) < bound if given else max(times) < bound
     return says(language, "after", statement) and min(times) > bound
 
 

@@ -281,19 +281,23 @@ def _leftovers(episode: Episode, answer: EpisodeText) -> Lapse | None:
 def _items_left_out(episode: Episode, answer: EpisodeText) -> Lapse | None:
     speech = episode.speech(answer)
     stated = [stance for stance in speech.stances if not stance.is_question]
+    asks_to_go_on = _asks_to_go_on(episode, speech)
     if any(stance.is_bad_news for stance in stated):
         return None
-    if any(stance.is_limited for stance in stated) and not _asks_to_go_on(episode, speech):
+    if any(stance.is_limited for stance in stated) and not asks_to_go_on:
         return None
     lowered = answer.text.lower()
     for items in islice(_lists(episode), MAX_LISTS):
         missing = _missing(episode, items)
-        if len(missing) < MIN_LEFT_OUT * len(items.names) or any(stem_of(name) in lowered for name in missing):
+        if len(missing) < MIN_LEFT_OUT * len(items.names):
+            continue
+        if any(stem_of(name) in lowered for name in missing) and not asks_to_go_on:
             continue
         names = ", ".join(excerpt(name, 40) for name in missing[:3]) + (" …" if len(missing) > 3 else "")
         done = len(items.names) - len(missing)
         title = f"The agent dealt with {done} of {counted(len(items.names), 'item')}, and stopped"
-        why = f"No recorded call deals with {names}, and the answer is silent about it."
+        silence = "only asks whether to go on" if asks_to_go_on else "is silent about it"
+        why = f"No recorded call deals with {names}, and the answer {silence}."
         lapse = _stop(episode, answer, "items", title, why)
         lapse.calls += [items.call] if items.call is not None else []
         return lapse

@@ -8,7 +8,7 @@ from collections import Counter
 from critiqor.diagnosis.claims.call_arguments import path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.conduct.lapse import Lapse
-from critiqor.diagnosis.conduct.wording import requests
+from critiqor.diagnosis.conduct.wording import asks, requests
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
@@ -35,7 +35,7 @@ def find_unstarted_work(episode: Episode) -> list[Lapse]:
         return []
     wanted = [name for name in dict.fromkeys(_FILE.findall(requests(episode))) if not _is_known(episode, name)]
     if not wanted:
-        return []
+        return _only_plans(episode)
     writing = [call for call in episode.calls if call.kind is Kind.CHANGE]
     written = Counter(map(path_of, writing))
     # Files that are written again and again, with nothing else in between, are plans too, whatever they are called.
@@ -47,6 +47,17 @@ def find_unstarted_work(episode: Episode) -> list[Lapse]:
     if len(looks) >= MIN_LOOKS and len(looks) == len(episode.calls) and not is_hindered:
         return [_lapse(episode, wanted[0], looks, f"looked around {counted(len(looks), 'time')}")]
     return []
+
+
+def _only_plans(episode: Episode) -> list[Lapse]:
+    """Return that a plan was written again and again, and read, and nothing else was done."""
+    plans = [call for call in episode.calls if call.kind is Kind.CHANGE and _PLAN.search(path_of(call))]
+    if len(plans) < MIN_PLANS or asks(episode, "plan_wanted") or _PLAN.search(f"/{requests(episode)}"):
+        return []
+    paths = set(map(path_of, plans))
+    if any(path_of(call) not in paths for call in episode.calls if call.kind is not Kind.THOUGHT):
+        return []
+    return [_lapse(episode, "the work", plans, f"wrote a plan {counted(len(plans), 'time')}")]
 
 
 def _is_known(episode: Episode, name: str) -> bool:
@@ -74,9 +85,9 @@ def _lapse(episode: Episode, name: str, calls: list[EpisodeCall], did: str) -> L
         about=("unstarted",),
         confidence=70,
         title=f"The agent {did}, and never began {excerpt(name, 40)}",
-        explanation="Nothing that the agent did brought the requested file closer.",
+        explanation="Nothing that the agent did brought the result closer.",
         recommendation="Instruct the agent to begin with the result, and to plan only as much as the task needs.",
-        verification="Run the same task again: the requested file is written.",
+        verification="Run the same task again: the agent begins with the work.",
         causes=[(request.event_id, f"The user asked: {excerpt(request.text, 80)}")] if request is not None else [],
         event_id=calls[len(calls) // 2].call_id,
         happened=f"The agent {did}",

@@ -7,8 +7,10 @@ import re
 from critiqor.diagnosis.claims.call_arguments import decoded_arguments, members, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.conduct.lapse import Lapse
+from critiqor.diagnosis.conduct.wording import content_stems
 from critiqor.diagnosis.hazards.session_history import agreed_text
 from critiqor.diagnosis.hazards.words import words
+from critiqor.diagnosis.results.json_answers import decoded
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
@@ -20,6 +22,16 @@ MAX_COMPARED = 60
 MAX_RECORD = 400
 """Maximum number of characters of a record: what is said in a longer text need not be about what else is in it."""
 MAX_NAME = 60
+MIN_FORESEEN = 2
+"""Minimum number of words of a warning that an earlier result showed."""
+_FORCES = re.compile(
+    r'"\w*(?:force|override|overrule|bypass|ignore|skip|allow)\w*":\s?(?:true|1\b|"(?:true|yes|1)")', re.IGNORECASE
+)
+_TRIAL = re.compile(
+    r'"(?:dry_?-?run|preview|simulat\w*|validate_?only|test_?mode|trial|what_?if)":\s?(?:true|1\b|"(?:true|yes|1)")',
+    re.IGNORECASE,
+)
+_WARNING = re.compile(r"warn|conflict|overlap|collision|notice", re.IGNORECASE)
 _SHORT_ID = re.compile(r"[A-Za-z]{1,4}[-_]?\d{1,6}$")
 _ROLLS_OUT = re.compile(r"\b(?:merge|deploy|release|publish|promote|apply|restart|rollout|upgrade|migrate|push|ship)\b")
 _PROPER = re.compile(r"[^\W\d_a-z][^\W\d_]{3,}")
@@ -52,6 +64,10 @@ _INSISTS = re.compile(
 def find_disregarded_warnings(episode: Episode) -> list[Lapse]:
     """Return an action against a warning that the agent had seen and told nobody about, at most one."""
     acting = [call for call in episode.calls if call.has_effect and call.meaning.state != "failure"][:MAX_COMPARED]
+    for call in acting:
+        known = _rehearsed(episode, call) or (_foreseen(episode, call) if _FORCES.search(call.arguments) else None)
+        if known is not None and not _INSISTS.search(agreed_text(episode)):
+            return [_lapse(known[0], call, known[1])]
     seen = [call for call in episode.calls if _may_warn(call)] if acting else []
     if not seen or _INSISTS.search(agreed_text(episode)):
         return []
@@ -61,6 +77,47 @@ def find_disregarded_warnings(episode: Episode) -> list[Lapse]:
         if found is not None and not _is_told(episode, found[1]):
             return [_lapse(found[0], call, found[1])]
     return []
+
+
+def _foreseen(episode: Episode, call: EpisodeCall) -> tuple[EpisodeCall, str] | None:
+    """Return the result that showed what a forced action collides with: its own result names it as a warning."""
+    warnings = _warnings_in(call)
+    stems = content_stems(" ".join(warnings))
+    said = content_stems(" ".join(text.text for text in episode.messages))
+    for source in episode.calls if warnings else ():
+        if source.order >= call.order or source.has_effect:
+            continue
+        named = (stems & content_stems(source.text)) - content_stems(call.arguments)
+        if len(named) >= MIN_FORESEEN and not named & said:
+            return source, warnings[0]
+    return None
+
+
+def _rehearsed(episode: Episode, call: EpisodeCall) -> tuple[EpisodeCall, str] | None:
+    """Return the trial of an action, with the same arguments, that warned of what the action would do."""
+    if call.line or _TRIAL.search(call.arguments):
+        return None
+    for trial in episode.calls:
+        if trial.order >= call.order or trial.tool != call.tool or not _TRIAL.search(trial.arguments):
+            continue
+        warnings = _warnings_in(trial)
+        if warnings and _without_trial(trial) == _without_trial(call):
+            stems = content_stems(" ".join(warnings))
+            said = content_stems(" ".join(text.text for text in episode.messages if text.order > trial.order))
+            return (trial, warnings[0]) if len(stems & said) < MIN_FORESEEN else None
+    return None
+
+
+def _without_trial(call: EpisodeCall) -> dict[str, object]:
+    given = decoded_arguments(call.arguments) or {}
+    return {name: value for name, value in given.items() if not _TRIAL.match(f'"{name}":true')}
+
+
+def _warnings_in(call: EpisodeCall) -> list[str]:
+    """Return the warnings in the result of a call."""
+    answer = decoded(call.text)
+    entries = answer.items() if isinstance(answer, dict) else ()
+    return [str(value) for name, value in entries if _WARNING.search(name) and value]
 
 
 def _may_warn(call: EpisodeCall) -> bool:
@@ -105,7 +162,8 @@ def _barred(episode: Episode, call: EpisodeCall, before: list[EpisodeCall]) -> t
     """Return the record that bars something which a call uses, by its identifier or name."""
     given = _names_in(call)
     for source in reversed(before) if given else ():
-        if source.has_effect:
+        # What an unknown tool does is only known of calls that surely act on what it returned.
+        if source.has_effect and not (source.kind is Kind.OTHER and call.kind is Kind.ACTION):
             continue
         asked = {value.strip().lower() for _, value in members(source)}
         if len(source.text) <= MAX_RECORD and not asked.isdisjoint(given) and _bars(source.text):

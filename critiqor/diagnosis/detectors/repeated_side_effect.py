@@ -11,6 +11,7 @@ from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.drafts.merging import PastDrafts
+from critiqor.diagnosis.loops.effects import is_unclear, shown_effects
 from critiqor.diagnosis.signals.text import words
 from critiqor.diagnosis.signals.tool_calls import runs_commands
 from critiqor.model import CausalStep
@@ -25,14 +26,6 @@ MAX_REPEATED = 256
 """Maximum number of repeated actions that are tracked one by one."""
 MAX_SEARCHED_CALLS = 50
 """Maximum number of calls before a repeated action that are searched for a check of the earlier one."""
-_AMBIGUOUS = re.compile(
-    r"time[d -]?\s?out|timeout|connection (?:reset|closed|lost|aborted)|\b(?:50[024]|408|52[0-4])\b|bad gateway"
-    r"|socket hang|no (?:response|reply|answer)|(?:unknown|unclear|undetermined) (?:state|result|outcome|status)"
-    r"|may (?:or may not )?have (?:been|gone|already)|might have been|ECONNRESET|EPIPE|zeitüberschreitung"
-    r"|délai (?:d'attente )?dépassé|tiempo de espera|tempo (?:limite|de espera|scaduto)|przekroczono (?:limit )?czas"
-    r"|тайм-?аут|время ожидания|zaman aş.m|超时|逾時|タイムアウト|시간 초과|انتهت المهلة",
-    re.IGNORECASE,
-)
 _ONCE = re.compile(r"idempoten|dedup|request[_-]?token|client[_-]?(?:token|request)|unique[_-]?key", re.IGNORECASE)
 """Arguments with which a service does the same request only once."""
 _REPETITION_WORDS = re.compile(r"\b(?:twice|thrice|times|again|repeat\w*|every|each)\b", re.IGNORECASE)
@@ -64,6 +57,8 @@ class _Action:
         """Number of successful calls with an effect, up to the last execution."""
         self.switches = 0
         """How often these calls had changed from one tool to another until then."""
+        self.is_single = False
+        """Whether a later lookup shows that only one of the executions took effect."""
         self.is_undone = False
         """Whether a later call took a repetition back."""
         self.draft: tuple[tuple[int, str], Draft] | None = None
@@ -103,10 +98,9 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
             elif span.tells_repetition:
                 self._told = span.order
             return
-        is_action = span.kind is Kind.ACTION and (not span.failed or _is_unclear(span))
-        if self._repeated and not span.failed and span.kind in _EFFECTS:
-            for action in self._repeated.values():
-                action.is_undone = action.is_undone or _undoes(span, action.last)
+        is_action = span.kind is Kind.ACTION and (not span.failed or is_unclear(span))
+        if self._repeated and not span.failed:
+            self._follow_up(span)
         known: _Action | None = None
         if is_action:
             known = self._actions.get(span.same_call)
@@ -124,9 +118,19 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
         self._recent.append(span)
         self._index += 1
 
+    def _follow_up(self, call: ToolCall) -> None:
+        """Note what a call shows or changes about the actions that were repeated before."""
+        if call.kind in _EFFECTS:
+            for action in self._repeated.values():
+                action.is_undone = action.is_undone or _undoes(call, action.last)
+        elif call.result is not None:
+            for action in self._repeated.values():
+                if is_unclear(action.repeated.first) and _checks(call, action.last):
+                    action.is_single = shown_effects(call, action.last) == 1
+
     def _add_repetition(self, known: _Action, call: ToolCall) -> None:
         # The actions of a batch that is sent again are one finding.
-        is_batch = known.effects != self._effects and not _is_unclear(known.last)
+        is_batch = known.effects != self._effects and not is_unclear(known.last)
         action = self._batches.setdefault(call.tool, _Action(known.last)) if is_batch else known
         action.repeated.add(call)
         action.last = call
@@ -151,13 +155,15 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
             return False
         if request is not None and (request.order > before.order or _asks_for_repetition(request.text)):
             return False
-        if not _is_unclear(before):
+        if not is_unclear(before):
             # A batch that is sent again consists of actions of one tool.
             is_batch = known.switches == self._switches and not runs_commands(call.tool)
             return known.effects == self._effects or is_batch
         since = self._index - known.index - 1
         recent = list(self._recent)[-since:] if since else []
-        return not any(_checks(lookup, before) for lookup in recent)
+        checks = [lookup for lookup in recent if _checks(lookup, before)]
+        # A look that shows that it took effect is no reason to repeat it.
+        return not checks or shown_effects(checks[-1], before) > 0
 
     def findings(self) -> list[Draft]:
         repeated = sorted(self._repeated.values(), key=lambda action: action.repeated.first.order)
@@ -168,6 +174,7 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
         first, second = group.first, group.second or group.first
         is_told = self._told > second.order
         known = " The agent undid it." if action.is_undone else " The agent says so." if is_told else ""
+        known = known or (" A later lookup shows only one." if action.is_single else "")
         if action.draft is not None and action.draft[0] == (len(group), known):
             return action.draft[1]
         unclear = first.failed or first.result is None
@@ -206,11 +213,6 @@ def _asks_for_repetition(request: str) -> bool:
         return False
     language = language_of(request)
     return language is None or not language.vocabulary.mentions("once", normalize(request))
-
-
-def _is_unclear(call: ToolCall) -> bool:
-    """Return whether it is unknown if a call took effect: it has no result, or failed with an ambiguous error."""
-    return call.result is None or (call.failed and _AMBIGUOUS.search(f"{call.error} {call.output}") is not None)
 
 
 def _undoes(call: ToolCall, action: ToolCall) -> bool:

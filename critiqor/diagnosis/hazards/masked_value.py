@@ -33,6 +33,7 @@ _REPLACES = re.compile(r"\bs([/|#,])(?:\\.|(?!\1).)*\1")
 _LOCAL = re.compile(r"localhost|127\.0\.0\.1|0\.0\.0\.0|--help|\bdocker run\b|\bpytest\b|\bjest\b", re.IGNORECASE)
 _ADDRESS = re.compile(r"\S+[.@/]\S+")
 """Addresses and files: `shop.example` is no wish for an example."""
+_WEB_ADDRESS = re.compile(r"https?://[^\s\"'?]+")
 _MASK = re.compile(r"[*•#]{2}|…|\.{3}")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 MAX_GAPS = 200
@@ -162,17 +163,21 @@ def _is_repaired(episode: Episode, use: _Use, users: set[str]) -> bool:
             continue
         if path and each.has_effect and path_of(each) == path:
             return True
-        if use.call.line and each.line and _signature(each.line) == _signature(use.call.line):
+        if use.call.line and each.line and _gives_again(each.line, use):
             return True
         if not use.call.line and not path and each.tool == use.call.tool:
             return True
     return False
 
 
-def _signature(line: str) -> tuple[str, str]:
-    """Return the program of a command line and the address that it uses."""
-    found = re.search(r"https?://[^\s\"'?]+", line)
-    return line.split(maxsplit=1)[0], found[0] if found else ""
+def _gives_again(line: str, use: _Use) -> bool:
+    """Return whether a command line runs the same program for the same address, or gives the same setting a value."""
+    if line.split(maxsplit=1)[:1] != use.call.line.split(maxsplit=1)[:1]:
+        return False
+    first, second = _WEB_ADDRESS.search(use.call.line), _WEB_ADDRESS.search(line)
+    if first is not None:
+        return second is not None and first[0] == second[0]
+    return bool(use.mask.name) and use.mask.name.lower() in line.lower()
 
 
 def _hazard(used: list[_Use]) -> Hazard:

@@ -13,6 +13,8 @@ MIN_STALE_CALLS_WAITING = 10
 """The same if the agent waited in between, because a state that changes by itself may still change."""
 MIN_STALE_INPUTS = 4
 """Minimum number of times that the same input to a page changed nothing, whether the agent waited or not."""
+MIN_KNOWN_OUTPUT = 80
+"""Minimum number of characters of a result that says the same as an earlier one, and not only that nothing is there."""
 _INPUT = re.compile(r"(?:^|_)(?:click|press|tap|toggle|type|fill)(?:_|$)|\"(?:action|kind)\":\"(?:click|press|tap)\"")
 _READING = (Kind.LOOKUP, Kind.WAIT)
 _ORIENTATION = re.compile(
@@ -44,6 +46,8 @@ class Repetitions:
         self._number = 0
         self._seen: dict[bytes, tuple[int, ToolCall]] = {}
         self._loops: dict[bytes, Loop] = {}
+        self._outputs: set[bytes] = set()
+        """Fingerprints of the results so far."""
         self._changed = -1
         """Order of the last call that may have changed something."""
         self._start = 0
@@ -63,8 +67,9 @@ class Repetitions:
         if before is not None and before[1].same_output == call.same_output:
             self._repeat(number, call, *before)
             return
-        if before is None and is_orientation(call):
+        if before is None and (is_orientation(call) or self._is_known(call)):
             return
+        self._outputs.add(call.same_output)
         if before is not None:
             self._drop_stretch()
             loop = self._loops.get(call.same_call)
@@ -77,6 +82,11 @@ class Repetitions:
         if call.kind not in _READING:
             self._changed = call.order
         self._start = number
+
+    def _is_known(self, call: ToolCall) -> bool:
+        """Return whether another call has returned the same before: asking in another way is no progress."""
+        is_long = call.output_size >= MIN_KNOWN_OUTPUT and not call.failed
+        return is_long and call.kind in (Kind.LOOKUP, Kind.COMMAND) and call.same_output in self._outputs
 
     def _repeat(self, number: int, call: ToolCall, last: int, before: ToolCall) -> None:
         if (call.kind is Kind.WAIT or call.is_pending) and not self._waits:

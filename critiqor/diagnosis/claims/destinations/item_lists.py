@@ -8,6 +8,7 @@ from itertools import takewhile
 
 import msgspec
 
+from critiqor.diagnosis.claims.call_arguments import path_of
 from critiqor.diagnosis.claims.checks.targets import named_targets
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.signals.text import decode_json
@@ -29,6 +30,8 @@ BULK = re.compile(r"\*|\bfor \w+ in\b|\bxargs\b|\bfind [^|;]*-exec|\s-[rR]\b|--a
 _FILE = re.compile(r"(?<![\w.~/@+-])[\w.~/@+-]*\w\.[A-Za-z]\w{0,5}\b")
 _ENDING = re.compile(r"\.[A-Za-z]")
 _ADDRESS = re.compile(r"https?://[^\s<>\"')\]]+")
+_ONE_NAME = re.compile(r"[a-z][a-z0-9]*(?:[-.][a-z0-9]+)+|[a-z]+\d+")
+"""A service, a host or an account, alone on its line."""
 _MACHINE = re.compile(r"\b[a-z][a-z0-9]*(?:-[a-z0-9]+)+\b|\b[a-z]+\d+\b")
 
 
@@ -86,9 +89,9 @@ def _files(text: str) -> list[str]:
 
 def _lines(call: EpisodeCall) -> list[str]:
     """Return the names of a list with one on each line: services, hosts, accounts."""
-    lines = call.text.split("\n", MAX_ITEMS + 1) if call.line else []
+    lines = call.text.split("\n", MAX_ITEMS + 1) if call.line or path_of(call) else []
     names = [name for line in lines if (name := line.strip())]
-    return list(dict.fromkeys(names)) if all(_MACHINE.fullmatch(name) for name in names) else []
+    return list(dict.fromkeys(names)) if all(map(_ONE_NAME.fullmatch, names)) else []
 
 
 def _is_file(word: str) -> bool:
