@@ -49,7 +49,7 @@ from critiqor.model.timeline import TimelineSummary
 from critiqor.spans.agent_run import AgentRun
 
 ENGINE_VERSION = "1.0.0"
-RULE_SET_VERSION = "5"
+RULE_SET_VERSION = "6"
 # 1: first full set of detectors.
 # 2: latency_stall, slow_startup, slow_provider and child_process_failure.
 # 3: the cause of cost_explosion no longer depends on which calls it names; inspection_incomplete comes first if no
@@ -60,6 +60,9 @@ RULE_SET_VERSION = "5"
 # 5: results that differ only in what changes by itself are the same; failures are grouped by cause; repetition that the
 # user ordered is no failure; costs without a price are estimated from list prices; answers in unknown languages and
 # hidden model calls lower the confidence; a run that was interrupted before an agent began has no trust score.
+# 6: a claimed deed needs a call that can have done it; numbers are compared with the row, the label and the ranking that
+# a sentence names; bad news about something else admits no failure; warnings, refusals and exclusions that were
+# disregarded are failures; a check that passes because it was weakened does not show that the task was done.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 
