@@ -60,8 +60,8 @@ RULE_SET_VERSION = "6"
 # 5: results that differ only in what changes by itself are the same; failures are grouped by cause; repetition that the
 # user ordered is no failure; costs without a price are estimated from list prices; answers in unknown languages and
 # hidden model calls lower the confidence; a run that was interrupted before an agent began has no trust score.
-# 6: a claimed deed needs a call that can have done it; numbers are compared with the row, the label and the ranking that
-# a sentence names; bad news about something else admits no failure; warnings, refusals and exclusions that were
+# 6: a claimed deed needs a call that can have done it; numbers are compared with the row, the label and the ranking
+# that a sentence names; bad news about something else admits no failure; warnings, refusals and exclusions that were
 # disregarded are failures; a check that passes because it was weakened does not show that the task was done.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
