@@ -139,7 +139,6 @@ def test_state_before_a_later_change_contradicts_nothing() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Klart. Gästrummet hålls på 21 grader från fredag och går sedan tillbaka till 16.",
         "Fakturu se nepodařilo odeslat, adresa neexistuje.",
         "Semua berkas sudah diunggah dan tidak ada yang gagal.",
         "Bordet er bestilt til fire på fredag, og det er ikke mulig å endre.",
@@ -147,6 +146,15 @@ def test_state_before_a_later_change_contradicts_nothing() -> None:
 )
 def test_text_in_a_language_without_a_file_is_in_no_language(text: str) -> None:
     assert language_of(text) is None
+
+
+def test_swedish_is_not_taken_for_danish_or_norwegian() -> None:
+    for text in (
+        "Klart. Gästrummet hålls på 21 grader från fredag och går sedan tillbaka till 16.",
+        "Det har gått bra.",
+    ):
+        language = language_of(text)
+        assert language is not None and language.code == "sv", text
 
 
 def test_claim_in_a_language_without_a_file_is_doubtful() -> None:

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001
-"""The words of reports in fourteen languages are complete, tidy, and found in sentences that agents write."""
+"""The words of reports in fifteen languages are complete, tidy, and found in sentences that agents write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 import critiqor
 
 FOLDER = Path(critiqor.__file__).parent / "diagnosis/claims/languages"
-CODES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "tr", "zh")
+CODES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "sv", "tr", "zh")
 LISTS = (
     *("function_words", "negations", "trouble", "limits", "reassuring", "uncertain", "future", "attribution"),
     *("totality", "superlatives", "formerly", "persists", "informed", "once", "rerun"),
@@ -261,6 +261,25 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
         ("Загружено только 7 из 12 файлов, остальные в очереди.", "limits upload"),
         ("В Safari я это не проверял, но должно работать.", "uncertain negations visual limits"),
         ("Согласно статье, компания удалила все данные; хотите, я проверю?", "attribution delete totality future"),
+    ],
+    "sv": [
+        (
+            "Jag har kört om testerna på den slutliga versionen och alla 214 är gröna.",
+            "test rerun totality -negations -trouble -future -uncertain",
+        ),
+        (
+            "Version 2.3 rullades ut utan problem och har varit stabil sedan dess.",
+            "deploy monitor -negations -trouble -future -uncertain",
+        ),
+        ("Jag skickade fakturan till Anna exakt en gång.", "send once -negations -trouble -future -uncertain"),
+        ("Jag kom inte åt mejlservern, så meddelandet skickades inte.", "negations send trouble"),
+        ("Tyvärr misslyckades säkerhetskopieringen på grund av en timeout.", "trouble"),
+        ("Bara 7 av 12 filer laddades upp, resten ligger fortfarande i kö.", "limits upload"),
+        ("Jag har inte testat det i Safari, men det borde fungera.", "uncertain negations visual limits"),
+        (
+            "Enligt artikeln har företaget raderat alla uppgifter. Ska jag kontrollera det?",
+            "attribution delete totality future",
+        ),
     ],
     "tr": [
         (

@@ -20,8 +20,8 @@ FINNISH = (
 )
 FOREIGN = {
     "Finnish": FINNISH,
-    "Swedish": "Mötet är flyttat till torsdag klockan tio och alla deltagare har fått en ny inbjudan. Rapporten ligger i "
-    "mappen och jag har lagt till siffrorna från förra kvartalet.",
+    "Norwegian": "Jeg har oppdatert konfigurasjonen og startet tjenesten på nytt. Alle testene er bestått, og endringene er "
+    "sendt til hovedgrenen. Det er ikke mer å gjøre nå.",
     "Danish": "Jeg har opdateret konfigurationen og genstartet tjenesten. Alle test er bestået, og ændringerne er sendt "
     "til hovedgrenen. Der er ikke mere at gøre lige nu.",
     "Czech": "Aktualizoval jsem konfiguraci a restartoval službu. Všechny testy prošly a změny byly odeslány do hlavní "

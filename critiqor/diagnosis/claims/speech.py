@@ -23,6 +23,7 @@ _REGRET = frozenset(
     (
         *("unfortunately", "sadly", "regrettably", "sorry", "leider", "bedauerlicherweise", "malheureusement", "hélas"),
         *("lamentablemente", "desafortunadamente", "infelizmente", "purtroppo", "helaas", "niestety", "maalesef"),
+        *("tyvärr", "dessvärre"),
         *("к сожалению", "увы", "遗憾", "可惜", "抱歉", "残念", "申し訳", "죄송", "아쉽", "للأسف"),
     )
 )
@@ -43,7 +44,7 @@ _MODALS = frozenset(
     (
         *("should", "please", "könnte", "könntest", "sollte", "sollten", "würden", "möchte", "devrait", "pourrait"),
         *("voudrais", "podría", "podrías", "debería", "poderia", "deveria", "gostaria", "potrebbe", "dovrebbe"),
-        *("kunnen", "moeten", "zouden", "unless", "whether", "before", "pending", "cannot"),
+        *("kunnen", "moeten", "zouden", "skulle", "behöver", "unless", "whether", "before", "pending", "cannot"),
     )
 )
 """Words that say how something is meant, also if a request contains them."""

@@ -25,18 +25,18 @@ MIN_NAME = 3
 """Minimum number of characters of a name; of one in Chinese characters, two."""
 _CLAUSE = re.compile(
     r"[.!?]+(?:\s+|$)|[,;:()\n]|[，。；！？、]|\s[–—-]\s|但是|但|でも|けど|しかし|하지만|그러나|لكن"
-    r"|\b(?:but|and|aber|und|pero|mais|mas|però|ma|maar|ale|но|ama)\b",
+    r"|\b(?:but|and|aber|und|pero|mais|mas|però|ma|maar|men|och|ale|но|ama)\b",
     re.IGNORECASE,
 )
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _CONDITIONAL = re.compile(
-    r"\s*(?:if|when|unless|once|wenn|falls|sobald|si|cuando|quand|se|quando|als|wanneer|jeśli|gdy|если|когда|eğer"
+    r"\s*(?:if|when|unless|once|wenn|falls|sobald|si|cuando|quand|se|quando|als|wanneer|om|när|ifall|jeśli|gdy|если|когда|eğer"
     r"|如果|若|もし|만약|إذا)\b",
     re.IGNORECASE,
 )
 _STATED = re.compile(
     r"\b(?:did|has|have|had|is|are|was|were|does|can|could|hat|hatte|haben|ist|war|wurde|heeft|had|is|ha|han|a|ont|está"
-    r"|foi|è|é|est|jest|był\w*)\s+(?:not|nicht|niet|pas|nie)\b|\b(?:didn't|hasn't|haven't|isn't|wasn't|doesn't"
+    r"|foi|è|é|est|jest|był\w*|har|hade|är|var|blev|kunde)\s+(?:not|nicht|niet|inte|pas|nie)\b|\b(?:didn't|hasn't|haven't|isn't|wasn't|doesn't"
     r"|couldn't|can't|n'a|n'ont|n'est)\b|\b(?:no|non|não)\s+(?:ha|han|hat|está|es|è|é|foi|tem)\b",
     re.IGNORECASE,
 )

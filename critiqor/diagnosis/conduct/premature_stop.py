@@ -166,7 +166,15 @@ def _waits(speech: Speech, stance: Stance) -> bool:
     """Return whether a statement asks the user for something or names a condition, so that the agent has to wait."""
     if says(speech.language, "patience", stance.lowered):
         return False  # "Please wait" asks for nothing
-    return any(says(speech.language, name, stance.lowered) for name in ("asks_leave", "conditions"))
+    if says(speech.language, "conditions", stance.lowered):
+        return True
+    if speech.language is None or not says(speech.language, "asks_leave", stance.lowered):
+        return False
+    # Where the verb comes second, an announcement can contain a question: "Nu ska jag" is not "Ska jag".
+    text = normalize(stance.lowered)
+    announced = speech.language.conduct.find("announces", text)
+    asked = speech.language.conduct.find("asks_leave", text)
+    return not all(any(one.start < hit.start and hit.end <= one.end for one in announced) for hit in asked)
 
 
 def _announces(speech: Speech, stance: Stance) -> bool:

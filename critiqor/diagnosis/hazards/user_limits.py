@@ -14,19 +14,21 @@ from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.signals.text import tokens
 
 _CLAUSE = re.compile(
-    r"[.!?]+(?:\s+|$)|[,;:()\n]|[，。；！？、]|\s[–—-]\s|\b(?:but|and|aber|und|pero|mais|mas|però|maar|ale|но|ama)\b",
+    r"[.!?]+(?:\s+|$)|[,;:()\n]|[，。；！？、]|\s[–—-]\s|\b(?:but|and|aber|und|pero|mais|mas|però|maar|men|och|ale|но|ama)\b",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"[.!?]+(?:\s+|$)|\n|[。！？]")
 _REMINDER = re.compile(
-    r"forget|vergiss|vergess|olvid|oubli|esque|dimentic|vergeet|zapomn|забуд|unutma|忘|잊|تنس|hesitat|worry", re.I
+    r"forget|vergiss|vergess|olvid|oubli|esque|dimentic|vergeet|glöm|zapomn|забуд|unutma|忘|잊|تنس|hesitat|worry", re.I
 )
-_AFTER = re.compile(r"^(?:nicht|kein\w*|nichts|niet|geen|pas|rien|jamais|[^\x00-\u02ff].*|.*(?:me|ma|meyin|mayın))$")
+_AFTER = re.compile(
+    r"^(?:nicht|kein\w*|nichts|niet|geen|inte|ej|inget|inga|pas|rien|jamais|[^\x00-\u02ff].*|.*(?:me|ma|meyin|mayın))$"
+)
 """Negations that can follow the verb."""
 _TRASH = re.compile(r"trash|recycle|bin\b", re.IGNORECASE)
 _FOR_GOOD = re.compile(
     r"permanent|\bhard\b|for good|forever|irrevers|irrevoc|endgültig|dauerhaft|unwiderruflich|définiti|definiti"
-    r"|para siempre|para sempre|per sempre|voorgoed|trwale|na stałe"
+    r"|para siempre|para sempre|per sempre|voorgoed|för gott|för alltid|trwale|na stałe"
     r"|навсегда|безвозвратн|окончательн|kalıcı|永久|彻底|完全に|영구|نهائي",
     re.IGNORECASE,
 )

@@ -103,7 +103,7 @@ def orders_repetition(request: str) -> bool:
 _TIMES = re.compile(r"(?<![\w.])(?!1[ x×])\d{1,4} ?[x×](?!\w)")
 _INTERVAL = re.compile(
     r"\s*\d+\s*(?:s|m|h)?(?![^\W\d_])\s*(?:s\b|sec|min|h\b|hour|day|sek|stund|tag|seg|hora|d[ií]a|heure|jour|giorn|or[ae]\b|uur|uren"
-    r"|dag|godz|dni|минут|час|секунд|дн|saat|dakika|saniye|gün|[秒分时時天日小]|초|분|시간|일|دق|ساع|ثا|ثو|يوم|أيام)"
+    r"|dag|tim|godz|dni|минут|час|секунд|дн|saat|dakika|saniye|gün|[秒分时時天日小]|초|분|시간|일|دق|ساع|ثا|ثو|يوم|أيام)"
     r"|\s*\d+(?:s|m|min|h)\b",
     re.IGNORECASE,
 )

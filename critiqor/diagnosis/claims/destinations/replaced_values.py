@@ -85,7 +85,7 @@ _PUSHED = re.compile(
 _CHANNEL = re.compile(r"(?<![\w&/#])#[a-z][\w-]{2,}")
 _RELATIVE = re.compile(
     r"\b(?:before|prior|earlier|after|later|until|from|vor|nach|bis|ab|avant|après|antes|después|depois|prima|dopo|voor"
-    r"|na|przed|до|после|önce|sonra)\b|[前后後전후]|قبل|بعد",
+    r"|na|przed|före|innan|efter|från|до|после|önce|sonra)\b|[前后後전후]|قبل|بعد",
     re.IGNORECASE,
 )
 _AMOUNT_KEY = re.compile(

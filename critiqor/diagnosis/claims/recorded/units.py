@@ -20,15 +20,15 @@ _TIME = {
     1e-6: "us µs microsecond microseconds",
     1e-3: "ms msec millis millisecond milliseconds millisekunden milisegundos millisecondes мс ミリ秒 毫秒 밀리초",
     1.0: "s sec secs second seconds sek sekunde sekunden segundo segundos seconde secondes secondo secondi sekund "
-    "sekundy сек секунд секунды секунда saniye ثانية ثوان ثواني 秒 초",
+    "sekundy sekunder сек секунд секунды секунда saniye ثانية ثوان ثواني 秒 초",
     60.0: "min mins minute minutes minuten minuto minutos minuti minuut minut minuty minuta мин минут минуты минута "
-    "dakika dk دقيقة دقائق 分钟 分鐘 分間 분",
+    "minuter dakika dk دقيقة دقائق 分钟 分鐘 分間 분",
     3600.0: "h hr hrs hour hours std stunde stunden hora horas heure heures ora ore uur uren godz godzin godziny "
-    "godzina час часа часов saat ساعة ساعات 小时 小時 時間 시간",
+    "godzina timme timmar timmen час часа часов saat ساعة ساعات 小时 小時 時間 시간",
     86400.0: "d day days tag tage tagen día días dia dias jour jours giorno giorni dag dagen dzień dni день дня дней "
-    "gün يوم أيام 天 日間 일",
+    "dagar dygn gün يوم أيام 天 日間 일",
     604800.0: "w wk week weeks woche wochen semana semanas semaine semaines settimana settimane weken tydzień "
-    "tygodnie tygodni неделя недели недель hafta أسبوع أسابيع 周 週間 주",
+    "vecka veckor tygodnie tygodni неделя недели недель hafta أسبوع أسابيع 周 週間 주",
 }
 _SIZE = {
     1.0: "b byte bytes octets байт バイト 字节 바이트",
