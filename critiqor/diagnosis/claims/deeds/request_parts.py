@@ -10,6 +10,7 @@ from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.checks.actions import is_content, is_form_of, wanted_deeds
 from critiqor.diagnosis.claims.deeds.capabilities import can_have_done, capabilities
 from critiqor.diagnosis.claims.deeds.unsupported import unsupported
+from critiqor.diagnosis.claims.destinations.item_lists import AND
 from critiqor.diagnosis.claims.disclosure import DEEDS
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
@@ -33,9 +34,8 @@ MIN_SAID = 2
 MAX_CLAUSE = 240
 MAX_ARGUMENTS = 1_500
 _PARTS = re.compile(
-    r"[;，、；。!?\n]|[,:](?!\d)|\.(?:\s|$)|\s[–—-]\s"
-    r"|(?<![-'’])\b(?:and|then|und|dann|et|puis|y|luego|e|poi|en|dan|i|oraz|potem|и|затем|потом|ve|sonra|och|sedan)\b(?![-'’])"
-    r"|和|と|및|그리고|\sو",
+    r"[;，、；。!?\n]|[,:](?!\d)|\.(?:\s|$)|\s[–—-]\s|\b(?:then|dann|puis|luego|poi|dan|oraz|potem|sedan|затем|потом|sonra)\b"
+    rf"|{AND}|그리고",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W_]{2,}")
