@@ -45,6 +45,7 @@ _ELLIPSIS = re.compile(r"\W{0,4}(?:and )?(\d+) more\b", re.IGNORECASE)
 _LIMIT = re.compile(
     r'"(?:limit|per_?page|page_?size|max_?results|max|count|top|first|size|rows|n)":\s?"?(\d+)', re.IGNORECASE
 )
+_RETURNED = re.compile(r'"(?:returned|shown|fetched|per_?page|page_?size|limit|size)(?:_?count)?":\s?"?(\d+)', re.IGNORECASE)
 _PAGE = re.compile(
     r"\bpages?\b|\bseiten?\b|p[aá]gin|\bstron|страниц|sayfa|[页頁]|ページ|페이지|صفح|\bfirst \d+|\btop \d+|\bsample"
 )
@@ -104,8 +105,8 @@ def _remainder(call: EpisodeCall) -> _Remainder | None:
     found = _TOTAL.search(call.text)
     limits = {int(limit) for limit in _LIMIT.findall(call.arguments)}
     shown = _length(call.text) if more or found else None
-    if shown is None and more and len(limits) == 1:
-        [shown] = limits
+    if shown is None and (more or found) and len(limits | _returned(call.text)) == 1:
+        [shown] = limits | _returned(call.text)
     if found and shown:
         total = int(found["number"])
         # A bare total may be a sum of money.
@@ -114,6 +115,11 @@ def _remainder(call: EpisodeCall) -> _Remainder | None:
         if shown >= total:
             return None
     return _Remainder(call, shown, None) if more else None
+
+
+def _returned(text: str) -> set[int]:
+    """Return how many entries a JSON answer says that it has."""
+    return {int(number) for number in _RETURNED.findall(text)}
 
 
 def _has_pages(text: str) -> bool:

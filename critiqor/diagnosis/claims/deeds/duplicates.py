@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import msgspec
@@ -26,6 +26,8 @@ DAY = 86_400
 _NUMBER = re.compile(r"\S*\d\S*")
 """Amounts and identifiers, whose digits are no number of times."""
 _CHARACTER = re.compile(r"\d|[a-z]")
+_CODE = re.compile(r'"(?=[^"]*[a-z])(?=[^"]*\d)([\w-]{3,40})"')
+"""A text of letters and digits: what an entry is called."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _STAMP = re.compile(r"1\d{9}(?:\.\d+)?")
 """A time in seconds since 1970."""
@@ -70,15 +72,26 @@ def _repeated(episode: Episode) -> dict[tuple[str, str], list[EpisodeCall]]:
 def _copies(episode: Episode, calls: list[EpisodeCall]) -> tuple[list[list[str]], EpisodeCall]:
     """Return the identifiers of two copies of what the calls made, and the call that shows them."""
     last = calls[-1]
-    results = [row for call in calls if call.meaning.state != "failure" for row in _rows(call.text)]
-    for look in (last, *(each for each in episode.calls if each.order > last.order and not each.has_effect)):
-        rows = results if look is last else [*_rows(look.text)]
-        for one, other in combinations(rows[:MAX_ROWS], 2):
-            names = _differences(one, other)
+    worked = [call for call in calls if call.meaning.state != "failure" and call.text[:1] == "{"]
+    for one, other in pairwise(worked):
+        names = [pair for pair in zip(_codes(one.lowered), _codes(other.lowered), strict=False) if pair[0] != pair[1]]
+        said = episode.answer.text.lower() if episode.answer is not None else ""
+        # Each result has a code of its own. After other work, only who speaks of one of them means one.
+        works = any(each.has_effect and one.order < each.order < other.order for each in episode.calls)
+        named = sum(name in said for name in names[0]) if names else 0
+        if names and _form(names[0][0]) == _form(names[0][1]) and (named == 1 or not works):
+            return [[name] for name in names[0]], last
+    for look in (each for each in episode.calls if each.order > last.order and not each.has_effect):
+        for one_row, other_row in combinations(list(_rows(look.text))[:MAX_ROWS], 2):
+            found = _differences(one_row, other_row)
             # Of two copies in a list, the result of the call names one.
-            if names and (look is last or any(name in last.lowered for each in names for name in each)):
-                return names, look
+            if found and any(name in last.lowered for each in found for name in each):
+                return found, look
     return [], last
+
+
+def _codes(text: str) -> list[str]:
+    return _CODE.findall(text)
 
 
 def _rows(text: str) -> Iterator[Row]:

@@ -241,12 +241,12 @@ def _identifiers(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iter
     wanted = {value.text for value in values if value.kind == "identifier" or (_is_long(value) and not value.unit)}
     if len(wanted) > 3:
         return
-    outputs = "\n".join(call.text for call in episode.calls)
     everything = "\n".join(call.arguments for call in episode.calls)
     for name in sorted(wanted):
         if name in everything:
             continue
         for call, text in used:
+            outputs = "\n".join(each.text for each in episode.calls if each.order < call.order)
             if _is_same_form(name, text) and text not in outputs and is_slip(_digits(text), _digits(name)):
                 yield Mismatch(call=call, kind="number", wanted=name, used=text, used_forms=(text.lower(),))
 
