@@ -25,6 +25,7 @@ from critiqor.diagnosis.claims.deeds.duplicates import check_duplicates
 from critiqor.diagnosis.claims.deeds.repetitions import check_repetitions
 from critiqor.diagnosis.claims.deeds.request_parts import check_request_parts
 from critiqor.diagnosis.claims.deeds.unread import check_unread
+from critiqor.diagnosis.claims.deeds.written_files import check_written_files
 from critiqor.diagnosis.claims.episode import Episode
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.outcomes.outdated import check_outdated
@@ -51,6 +52,7 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_actions(episode, evidence),
         lambda: check_domains(episode, evidence),
         lambda: check_repetitions(episode),
+        lambda: check_written_files(episode, evidence),
         lambda: check_request_parts(episode, evidence),
         lambda: check_duplicates(episode),
         lambda: check_unread(episode, evidence),

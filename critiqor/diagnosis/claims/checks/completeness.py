@@ -15,6 +15,7 @@ from critiqor.diagnosis.claims.destinations.item_lists import (
     Items,
     is_named_by,
     requested_items,
+    requested_pairs,
     shown_items,
     stem_of,
 )
@@ -33,7 +34,14 @@ TYPE = "unsupported_claim"
 def check_completeness(episode: Episode) -> list[CheckedClaim]:
     """Return the claims about all of several items of which some were left out."""
     answer = episode.answer
-    if answer is None or len(episode.calls) < 2 or not _may_be_complete(episode.speech(answer)):
+    if answer is None or not episode.calls:
+        return []
+    for items in requested_pairs(episode):
+        missing, calls = _missing_one(episode, items)
+        claim = _complete_claim(episode, episode.speech(answer), items, missing) if missing else None
+        if claim is not None:
+            return [_incomplete(answer, claim, items, missing, calls)]
+    if len(episode.calls) < 2 or not _may_be_complete(episode.speech(answer)):
         return []
     for items in (*requested_items(episode), *shown_items(episode)):
         missing, calls = _missing(episode, items)
@@ -51,6 +59,19 @@ def _may_be_complete(speech: Speech) -> bool:
         return True
     numbers = [*speech.values, *word_numbers(speech.text, speech.language)]
     return any(MIN_ITEMS <= value.number <= MAX_ITEMS for value in numbers if value.readings and value.decimals == 0)
+
+
+def _missing_one(episode: Episode, items: Items) -> tuple[list[str], list[EpisodeCall]]:
+    """Return the one of a pair that appears in no call, and the calls with an effect, which all name the other."""
+    effects = [call for call in episode.calls if call.has_effect]
+    if not effects or episode.has_dropped or any(call.line for call in effects):
+        return [], []
+    for name, other in (items.names, items.names[::-1]):
+        if all(is_named_by(call, other) for call in effects) and not any(
+            is_named_by(call, name) or name.lower() in call.lowered for call in episode.calls
+        ):
+            return [name], effects
+    return [], []
 
 
 def _missing(episode: Episode, items: Items) -> tuple[list[str], list[EpisodeCall]]:

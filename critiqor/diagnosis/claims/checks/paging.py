@@ -26,7 +26,9 @@ _MORE = re.compile(
     re.IGNORECASE,
 )
 _PAGE_NUMBER = re.compile(r'"(?:current_?)?page(?:_?(?:no|number|index|num))?":\s?"?(\d+)', re.IGNORECASE)
-_PAGES = re.compile(r'"(?:(?:total|num|number_?of)_?pages|pages|page_?count|(?:last|max)_?page)":\s?"?(\d+)', re.IGNORECASE)
+_PAGES = re.compile(
+    r'"(?:(?:total|num|number_?of)_?pages|pages|page_?count|(?:last|max)_?page)":\s?"?(\d+)', re.IGNORECASE
+)
 _TOTAL = re.compile(
     r'"(?:(?:total|count|matches|hits)(?P<sure>_?(?:count|results|items|hits|records|entries|matches|size|elements|rows))?'
     r'|(?P<found>num_?found|result_?size_?estimate|result_?count))":\s?"?(?P<number>\d{1,9})"?\s?[,}]',
@@ -45,7 +47,9 @@ _ELLIPSIS = re.compile(r"\W{0,4}(?:and )?(\d+) more\b", re.IGNORECASE)
 _LIMIT = re.compile(
     r'"(?:limit|per_?page|page_?size|max_?results|max|count|top|first|size|rows|n)":\s?"?(\d+)', re.IGNORECASE
 )
-_RETURNED = re.compile(r'"(?:returned|shown|fetched|per_?page|page_?size|limit|size)(?:_?count)?":\s?"?(\d+)', re.IGNORECASE)
+_RETURNED = re.compile(
+    r'"(?:returned|shown|fetched|per_?page|page_?size|limit|size)(?:_?count)?":\s?"?(\d+)', re.IGNORECASE
+)
 _PAGE = re.compile(
     r"\bpages?\b|\bseiten?\b|p[aá]gin|\bstron|страниц|sayfa|[页頁]|ページ|페이지|صفح|\bfirst \d+|\btop \d+|\bsample"
 )
@@ -97,7 +101,7 @@ def _remainder(call: EpisodeCall) -> _Remainder | None:
     """Return what a call left out of a list; None if nothing shows that it did."""
     if said := _SHOWN.search(call.text) if _MAY_SHOW.search(call.text) else None:
         first, every = int(said["shown"]), int(said["total"])
-        is_page = "1" == said["shown"]
+        is_page = said["shown"] == "1"
         return _Remainder(call, None if is_page else first, None if is_page else every) if first < every else None
     if '":' not in call.text or call.kind in (Kind.ACTION, Kind.CHANGE):
         return None

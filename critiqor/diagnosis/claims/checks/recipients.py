@@ -10,8 +10,9 @@ import msgspec
 
 from critiqor.diagnosis.claims.call_arguments import arguments_of
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
+from critiqor.diagnosis.claims.destinations.environments import ENVIRONMENTS
 from critiqor.diagnosis.claims.destinations.record_lists import Mismatch, Record, lists_in
-from critiqor.diagnosis.claims.destinations.replaced_values import ENVIRONMENTS, replaced_values
+from critiqor.diagnosis.claims.destinations.replaced_values import replaced_values
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.speech import Stance
 from critiqor.model.sanitize import excerpt
@@ -187,7 +188,7 @@ def _claim(episode: Episode, answer: EpisodeText, mismatch: Mismatch) -> Stance 
     good = [one for one in speech.stances if one.is_good_news]
     said = [(one, found) for one in speech.stances if (found := _mention(one.lowered, mismatch.wanted.lower()))]
     named = [one for one, found in said if _is_told(episode, one, found.start())]
-    if named or mismatch.kind in ("date", "amount", "name"):
+    if named or mismatch.kind not in ("address", "channel", "branch"):
         return named[0] if named else None
     # Without a claim about the target, a value that was looked up may have a reason.
     looked_up = any(mismatch.used in call.text for call in episode.calls if call.order < mismatch.call.order)

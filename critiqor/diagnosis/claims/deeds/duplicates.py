@@ -111,7 +111,9 @@ def _records(value: Any) -> Iterator[Row]:
         for each in value[:MAX_ROWS]:
             yield from _records(each)
     elif isinstance(value, dict):
-        inner = [each for each in value.values() if isinstance(each, list) and any(isinstance(one, dict) for one in each)]
+        inner = [
+            each for each in value.values() if isinstance(each, list) and any(isinstance(one, dict) for one in each)
+        ]
         for each in inner:
             yield from _records(each)
         if not inner:
@@ -149,4 +151,6 @@ def _is_time(value: str) -> bool:
 
 def _takes_back(call: EpisodeCall, copies: list[list[str]]) -> bool:
     lowered = call.arguments.lower()
-    return call.has_effect and any(f'"{name}"' in lowered or f":{name}" in lowered for names in copies for name in names)
+    return call.has_effect and any(
+        f'"{name}"' in lowered or f":{name}" in lowered for names in copies for name in names
+    )

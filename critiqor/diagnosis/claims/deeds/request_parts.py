@@ -1,4 +1,4 @@
-"""Parts of a request that were left out: no call deals with them, and the agent reports them, or everything, as done."""
+"""Parts of a request that no call deals with, although the agent reports them, or everything, as done."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.checks.actions import is_content, is_form_of, wanted_deeds
+from critiqor.diagnosis.claims.checks.targets import AND
 from critiqor.diagnosis.claims.deeds.capabilities import can_have_done, capabilities
 from critiqor.diagnosis.claims.deeds.unsupported import unsupported
-from critiqor.diagnosis.claims.destinations.item_lists import AND
 from critiqor.diagnosis.claims.disclosure import DEEDS
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
@@ -65,12 +65,12 @@ def check_request_parts(episode: Episode, evidence: Evidence) -> list[CheckedCla
     if answer is None or not episode.requests or not effects or episode.has_dropped:
         return []
     speech = episode.speech(answer)
-    if speech.language is None or any(map(_may_do_anything, effects)):
+    if speech.language is None or any(map(may_do_anything, effects)):
         return []
     return _impossible(episode, evidence, answer, speech) or _left_out(episode, answer, speech)
 
 
-def _may_do_anything(call: EpisodeCall) -> bool:
+def may_do_anything(call: EpisodeCall) -> bool:
     """Return whether a call can have done any part of a request without naming it: a script, another agent."""
     if is_delegation(call.tool) or call.tool.lower() in _AGENTS or _GENERATES.search(call.line):
         return True
@@ -82,7 +82,7 @@ def _impossible(episode: Episode, evidence: Evidence, answer: EpisodeText, speec
     assert speech.language is not None
     wanted = wanted_deeds(episode.requests[-1].text, speech.language)
     claims = []
-    for clause in _done_clauses(speech) if wanted else ():
+    for clause in done_clauses(speech) if wanted else ():
         for name in sorted(wanted):
             words = speech.words(clause, f"actions.{name}")
             if not words or all(is_content(word, evidence) for word in words):
@@ -94,7 +94,7 @@ def _impossible(episode: Episode, evidence: Evidence, answer: EpisodeText, speec
     return claims
 
 
-def _done_clauses(speech: Speech) -> Iterator[Stance]:
+def done_clauses(speech: Speech) -> Iterator[Stance]:
     """Yield the clauses of a text that report something as done."""
     for stance in speech.stances:
         if stance.is_question or stance.is_attributed or stance.is_uncertain or stance.statement.cells:
@@ -118,15 +118,16 @@ def _left_out(episode: Episode, answer: EpisodeText, speech: Speech) -> list[Che
     if _matched(by_effect) >= MIN_DONE and all(by_effect.values()):
         done = frozenset().union(*(part.words for found in touching.values() for part in found))
         left = frozenset().union(*(part.words for part in parts if not part.words & done))
-        for clause in _done_clauses(speech) if left else ():
+        for clause in done_clauses(speech) if left else ():
             if _is_about(speech, clause, left, done, effects):
                 reason = f"no call is about “{_named(parts, clause, left)}”"
                 return [unsupported(answer, clause, "target", reason=reason, kind="completeness")]
         omitted = [part for part in parts if not any(part in found for found in by_effect.values())]
         for part in omitted:
-            if _is_order(part, episode.request_language) and (clause := _whole_claim(speech, part)):
+            whole = _whole_claim(speech, part) if _is_order(part, episode.request_language) else None
+            if whole is not None:
                 reason = f"no call with an effect is about “{part.text}”"
-                return [unsupported(answer, clause, "completeness", reason=reason, kind="completeness")]
+                return [unsupported(answer, whole, "completeness", reason=reason, kind="completeness")]
     return _begun(episode, answer, speech, parts, effects)
 
 
@@ -257,7 +258,10 @@ def _begun(
         # A part that only this service deals with may ask for no more than a look.
         others = [call for call in episode.calls if call not in calls]
         own = [part for part in parts if not any(_touches(call, part) for call in others)]
-        if any(not _is_order(part, episode.request_language) and any(_touches(call, part) for call in calls) for part in own):
+        if any(
+            not _is_order(part, episode.request_language) and any(_touches(call, part) for call in calls)
+            for part in own
+        ):
             continue
         stance = next(_everything_done(speech), None)
         if stance is not None:

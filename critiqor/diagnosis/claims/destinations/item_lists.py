@@ -10,7 +10,7 @@ from itertools import takewhile
 import msgspec
 
 from critiqor.diagnosis.claims.call_arguments import named_values, path_of
-from critiqor.diagnosis.claims.checks.targets import named_targets
+from critiqor.diagnosis.claims.checks.targets import AND, named_targets
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.signals.text import decode_json
 from critiqor.spans.calls import Kind
@@ -23,8 +23,6 @@ MAX_NAME = 200
 """Maximum number of characters of the name of a file."""
 MAX_ITEMS = 60
 """Maximum number of items of a list that is compared item by item."""
-AND = r"(?<![-'’\w])(?:and|und|y|e|et|en|i|och|и|ve)(?![-'’\w])|和|と|및|\sو"
-"""Words between the last two of several things; `e` is none in `e-mail`."""
 _AND = re.compile(rf"\s*(?:[,，、;]|{AND})\s*")
 _LISTED = re.compile(r"(?:[^,，、;:.!?\n()]{2,40}(?:,|，|、)\s*){1,12}[^,，、;:.!?\n()]{2,40}")
 _COMMA = re.compile("[,，、]")
@@ -67,6 +65,21 @@ def requested_items(episode: Episode) -> Iterator[Items]:
             names = [name for name in names if len(name) >= 2]
             if MIN_ITEMS <= len(set(names)) <= MAX_ITEMS:
                 yield Items(tuple(dict.fromkeys(names)), request.order)
+
+
+def requested_pairs(episode: Episode) -> Iterator[Items]:
+    """Yield the pairs of names or numbers in the request: Ines and Ravi, orders 5120 and 5123."""
+    for request in episode.requests:
+        for match in _PAIR.finditer(request.text[:MAX_REQUEST]):
+            one, other = match[1], match[2].split()[-1]
+            if one[0].isdigit() == other[0].isdigit() and one.lower() != other.lower():
+                yield Items((one, other), request.order)
+
+
+_PAIR = re.compile(
+    rf"(?<!\S)([^\W\d_a-z][^\W\d_]{{2,}}|[A-Z]*-?\d{{3,}})\s(?:{AND})\s"
+    r"((?:[^\W\d_a-z][^\W\d_]+\.?\s)?[^\W\d_a-z][^\W\d_]{2,}|[A-Z]*-?\d{3,})(?![\w/-])"
+)
 
 
 def _is_name(word: str) -> bool:
@@ -147,7 +160,11 @@ def _table(text: str) -> list[dict[str, str]]:
         return []
     # Numbers are what a row says, and not its name.
     return [
-        {column: cell for column, each in zip(columns, line, strict=True) if not _AMOUNT.fullmatch(cell := each.strip())}
+        {
+            column: cell
+            for column, each in zip(columns, line, strict=True)
+            if not _AMOUNT.fullmatch(cell := each.strip())
+        }
         for line in lines
     ]
 
