@@ -29,7 +29,8 @@ _CHARACTER = re.compile(r"\d|[a-z]")
 _CODE = re.compile(r'"(?=[^"]*[a-z])(?=[^"]*\d)([\w-]{3,40})"')
 """A text of letters and digits: what an entry is called."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_STAMP = re.compile(r"1\d{9}(?:\.\d+)?")
+_CLOCK = re.compile(r"\d{1,2}:\d\d(?::\d\d)?$")
+_STAMP = re.compile(r"1\d{9}(?:\d{3})?(?:\.\d+)?$")
 """A time in seconds since 1970."""
 
 Row = list[tuple[str, str]]
@@ -128,7 +129,10 @@ def _differences(one: Row, other: Row) -> list[list[str]]:
     pairs = [(left.lower(), right.lower()) for (_, left), (_, right) in zip(one, other, strict=True) if left != right]
     if not pairs or len(one) - len(pairs) < MIN_SAME or not all(_is_own(*pair) for pair in pairs):
         return []
-    names = [pair for pair in pairs if not _is_time(pair[0]) and len(pair[0]) >= MIN_NAME]
+    names = [pair for pair in pairs if not _is_time(pair[0])]
+    # A copy has one name of its own; two messages can differ in their time only.
+    if len(names) > 1 or any(len(left) < MIN_NAME for left, _ in names):
+        return []
     return [[left for left, _ in names or pairs], [right for _, right in names or pairs]]
 
 
@@ -146,7 +150,7 @@ def _form(text: str) -> str:
 
 
 def _is_time(value: str) -> bool:
-    return _DATE.match(value) is not None or _STAMP.fullmatch(value) is not None
+    return any(form.match(value) for form in (_DATE, _STAMP, _CLOCK))
 
 
 def _takes_back(call: EpisodeCall, copies: list[list[str]]) -> bool:

@@ -72,7 +72,9 @@ def requested_pairs(episode: Episode) -> Iterator[Items]:
     for request in episode.requests:
         for match in _PAIR.finditer(request.text[:MAX_REQUEST]):
             one, other = match[1], match[2].split()[-1]
-            if one[0].isdigit() == other[0].isdigit() and one.lower() != other.lower():
+            # In German, every noun is written like a name; one with a title is a name.
+            is_noun = other.isalpha() and other == match[2] and (language := request.language) and language.code == "de"
+            if one[-1].isdigit() == other[-1].isdigit() and one.lower() != other.lower() and not is_noun:
                 yield Items((one, other), request.order)
 
 

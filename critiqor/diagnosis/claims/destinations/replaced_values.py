@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator
-from operator import ne
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.call_arguments import named_values
@@ -32,7 +31,7 @@ _NAME = re.compile(r"(?<![\w@./-])[^\W\d_][^\W_]*(?:[_-][^\W_]+)+(?![\w@-])")
 _PART = re.compile(r"[^\W_]+")
 _CHANNEL = re.compile(r"(?<![\w&/#])#[a-z][\w-]{2,}")
 _TIME = re.compile(r"(?<![\d:.,+-])([01]?\d|2[0-3]):([0-5]\d)(?!\d|:\d\d[\d.]|\s?[ap]\.?m)")
-_ZONED = re.compile(r"T[\d:.]+(?:Z|[+-]\d\d:?\d\d)$|zone|utc|gmt", re.IGNORECASE)
+_ZONED = re.compile(r"T[\d:.]+(?:Z|[+-]\d\d:?\d\d)|(?i:zone|\butc|\bgmt)|\b[A-Z]{1,3}T\b")
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?=T)")
 _DIGIT = re.compile(r"\d")
 _MAY_HAVE_VALUE = re.compile(r"[\d@/.]")
@@ -92,7 +91,14 @@ def replaced_values(episode: Episode) -> Iterator[Mismatch]:
     for sort, wanted in kinds:
         if len(wanted) > (1 if sort.is_single else MAX_WANTED):
             continue
-        used = {key: (call, text) for call, source in arguments for key, text in sort.read(source).items()}
+        if sort.name == "time" and _ZONED.search(everything):
+            continue
+        used = {
+            key: (call, text)
+            for call, source in arguments
+            for key, text in sort.read(source).items()
+            if sort.name not in _FOUND or not _is_found(episode, asked, call, text)
+        }
         if sort.is_single and len(used) != 1:
             continue
         for key, text in wanted.items():
@@ -102,6 +108,16 @@ def replaced_values(episode: Episode) -> Iterator[Mismatch]:
                 if other not in wanted and value.lower() not in asked.lower() and sort.is_rival(text, value):
                     forms = (value.lower(), *_forms(value))
                     yield Mismatch(call=call, kind=sort.name, wanted=text, used=value, used_forms=forms)
+
+
+_FOUND = ("file", "name")
+"""Kinds of values for which another one may have been found to be the right one."""
+
+
+def _is_found(episode: Episode, asked: str, call: EpisodeCall, value: str) -> bool:
+    """Return whether the request or an output before a call speaks of what the call used."""
+    stem = value.lower().rsplit("/", 1)[-1].partition(".")[0]
+    return stem in asked.lower() or any(stem in each.lowered for each in episode.calls if each.order < call.order)
 
 
 def _values(text: str) -> list[Value]:
@@ -157,7 +173,7 @@ def _read_files(source: _Source) -> Found:
 
 def _read_times(source: _Source) -> Found:
     text, name = source.text, source.name
-    if ":" not in text or _ENDS.search(name) or _ZONED.search(f"{name} {text}"):
+    if ":" not in text or _ENDS.search(name) or _ZONED.search(text):
         return {}
     matches = [match for match in _TIME.finditer(text) if not _is_relative(text, match.start())]
     return {(int(match[1]), int(match[2])): match[0] for match in matches}
@@ -227,7 +243,9 @@ def _differ_in_one_part(wanted: str, used: str) -> bool:
     one, other = wanted.lower(), used.lower()
     if _PART.split(one) != _PART.split(other):
         return False
-    return [*map(ne, _PART.findall(one), _PART.findall(other))].count(True) == 1
+    different = [pair for pair in zip(_PART.findall(one), _PART.findall(other), strict=True) if pair[0] != pair[1]]
+    # Numbered versions follow each other: to write the next one is what was asked.
+    return len(different) == 1 and not (different[0][0].isdigit() and different[0][1].isdigit())
 
 
 def _have_same_end(wanted: str, used: str) -> bool:
