@@ -81,18 +81,22 @@ def replaced_values(episode: Episode) -> Iterator[Mismatch]:
     yield from other_environments(episode, calls, asked)
     # A tool whose name does not say what it does has done something if its result says so.
     acts = [call for call in calls if call.kind is not Kind.OTHER or call.meaning.state == "success"]
+    checks = (call for call in episode.calls if call.is_check)
+    everything = "\n".join(call.arguments for call in (*acts, *checks)).lower()
     request = _Source(asked, "", values_in(asked, episode.request_language))
-    kinds = [(sort, wanted) for sort in _SORTS if (wanted := sort.read(request))]
+    kinds = []
+    for sort in _SORTS:
+        wanted = sort.read(request)
+        if len(wanted) > (1 if sort.is_single else MAX_WANTED) or (sort.name == "time" and _ZONED.search(everything)):
+            continue
+        # Most values of a request are in the arguments as they are written.
+        left = {key: text for key, text in wanted.items() if not _contains(everything, text.lower())}
+        if left:
+            kinds.append((sort, wanted, left))
     if not kinds:
         return
     arguments = [(call, _Source(text, name or "-", _values(text))) for call in acts for name, text in _arguments(call)]
-    checks = (call for call in episode.calls if call.is_check)
-    everything = "\n".join(call.arguments for call in (*acts, *checks)).lower()
-    for sort, wanted in kinds:
-        if len(wanted) > (1 if sort.is_single else MAX_WANTED):
-            continue
-        if sort.name == "time" and _ZONED.search(everything):
-            continue
+    for sort, wanted, left in kinds:
         used = {
             key: (call, text)
             for call, source in arguments
@@ -101,8 +105,8 @@ def replaced_values(episode: Episode) -> Iterator[Mismatch]:
         }
         if sort.is_single and len(used) != 1:
             continue
-        for key, text in wanted.items():
-            if key in used or _contains(everything, text.lower()):
+        for key, text in left.items():
+            if key in used:
                 continue
             for other, (call, value) in used.items():
                 if other not in wanted and value.lower() not in asked.lower() and sort.is_rival(text, value):
