@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from critiqor.diagnosis.claims.language import language_of, languages, normalize
+from critiqor.diagnosis.claims.language import Language, language_of, languages, normalize
 from critiqor.diagnosis.claims.sentences import statements
 from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.claims.vocabulary import Vocabulary
@@ -66,8 +66,14 @@ def tells_repetition(text: str) -> bool:
         return False
     stances = Speech(text, language).stances
     return any(one.is_bad_news for one in stances) and any(
-        _WORDS.mentions("two", one.lowered) and not language.vocabulary.mentions("once", one.lowered) for one in stances
+        _counts_two(one.lowered, language) and not language.vocabulary.mentions("once", one.lowered) for one in stances
     )
+
+
+def _counts_two(statement: str, language: Language) -> bool:
+    """Return whether a statement has the number two; a word of another language is none, such as `due` in English."""
+    found = [statement[hit.start : hit.end] for hit in _WORDS.find("two", statement)]
+    return any(not word.isalpha() or not word.isascii() or language.numbers.get(word) == 2 for word in found)
 
 
 def _denies(statement: str, end: int, start: int) -> bool:

@@ -276,3 +276,8 @@ def words_of_tool(tool: str) -> frozenset[str]:
 def is_verb_of_tool(word: str) -> bool:
     """Return whether a word in the name of a tool says what kind of calls it makes."""
     return word in _KINDS
+
+
+def kind_of_verb(word: str) -> Kind | None:
+    """Return the kind of calls that a word in the name of a tool stands for; None if it says nothing about that."""
+    return _KINDS.get(word)

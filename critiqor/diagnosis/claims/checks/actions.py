@@ -146,7 +146,7 @@ def wanted_deeds(request: str, language: Language) -> set[str]:
     verbs, parts = _verbs(language)
     found = {name for name, stems_ in parts.items() if any(stem in text for stem in stems_)}
     for word in set(_WORD.findall(text)):
-        found.update(name for name, entry in verbs.get(word[:MIN_STEM], ()) if _is_form_of(word, entry))
+        found.update(name for name, entry in verbs.get(word[:MIN_STEM], ()) if is_form_of(word, entry))
     return found
 
 
@@ -264,7 +264,7 @@ def _wanted_deeds(request: str, language: Language) -> set[str]:
     return wanted | {
         name
         for name, entries in reported.items()
-        if any(_is_form_of(verb, entry) for verb in verbs for entry in entries)
+        if any(is_form_of(verb, entry) for verb in verbs for entry in entries)
     }
 
 
@@ -273,7 +273,7 @@ _HAN = re.compile(r"[\u4e00-\u9fff]{2}")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
-def _is_form_of(verb: str, reported: str) -> bool:
+def is_form_of(verb: str, reported: str) -> bool:
     """Return whether two words are forms of the verb of one action: delete and deleted, send and sent."""
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(verb, reported, strict=False)))
     return shared >= MIN_STEM and shared * 4 >= 3 * min(len(verb), len(reported))

@@ -22,12 +22,10 @@ from critiqor.diagnosis.claims.checks.targets import check_targets
 from critiqor.diagnosis.claims.checks.weakening import check_weakening
 from critiqor.diagnosis.claims.deeds.domains import check_domains
 from critiqor.diagnosis.claims.deeds.duplicates import check_duplicates
-from critiqor.diagnosis.claims.deeds.followups import check_followups
-from critiqor.diagnosis.claims.deeds.items import check_items
 from critiqor.diagnosis.claims.deeds.repetitions import check_repetitions
-from critiqor.diagnosis.claims.deeds.requested import check_requested
-from critiqor.diagnosis.claims.deeds.services import check_services
+from critiqor.diagnosis.claims.deeds.request_parts import check_request_parts
 from critiqor.diagnosis.claims.deeds.unread import check_unread
+from critiqor.diagnosis.claims.deeds.written_files import check_written_files
 from critiqor.diagnosis.claims.episode import Episode
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.outcomes.outdated import check_outdated
@@ -54,11 +52,9 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_actions(episode, evidence),
         lambda: check_domains(episode, evidence),
         lambda: check_repetitions(episode),
-        lambda: check_items(episode),
-        lambda: check_requested(episode, evidence),
-        lambda: check_services(episode),
+        lambda: check_written_files(episode, evidence),
+        lambda: check_request_parts(episode, evidence),
         lambda: check_duplicates(episode),
-        lambda: check_followups(episode),
         lambda: check_unread(episode, evidence),
     )
     found = [claim for check in checks for claim in check()]

@@ -15,6 +15,7 @@ from critiqor.diagnosis.claims.destinations.item_lists import (
     Items,
     is_named_by,
     requested_items,
+    requested_pairs,
     shown_items,
     stem_of,
 )
@@ -33,11 +34,18 @@ TYPE = "unsupported_claim"
 def check_completeness(episode: Episode) -> list[CheckedClaim]:
     """Return the claims about all of several items of which some were left out."""
     answer = episode.answer
-    if answer is None or len(episode.calls) < 2 or not _may_be_complete(episode.speech(answer)):
+    if answer is None or not episode.calls:
+        return []
+    for items in requested_pairs(episode):
+        missing, calls = _missing_one(episode, items)
+        claim = _complete_claim(episode, episode.speech(answer), items, missing) if missing else None
+        if claim is not None:
+            return [_incomplete(answer, claim, items, missing, calls)]
+    if len(episode.calls) < 2 or not _may_be_complete(episode.speech(answer)):
         return []
     for items in (*requested_items(episode), *shown_items(episode)):
         missing, calls = _missing(episode, items)
-        if not missing or _is_seen_done(episode, items, missing):
+        if not missing or _is_seen_done(episode, items, missing) or _is_seen_after(episode, calls, missing):
             continue
         claim = _complete_claim(episode, episode.speech(answer), items, missing)
         if claim is not None:
@@ -53,6 +61,19 @@ def _may_be_complete(speech: Speech) -> bool:
     return any(MIN_ITEMS <= value.number <= MAX_ITEMS for value in numbers if value.readings and value.decimals == 0)
 
 
+def _missing_one(episode: Episode, items: Items) -> tuple[list[str], list[EpisodeCall]]:
+    """Return the one of a pair that appears in no call, and the calls with an effect, which all name the other."""
+    effects = [call for call in episode.calls if call.has_effect]
+    if not effects or episode.has_dropped or any(call.line for call in effects):
+        return [], []
+    for name, other in (items.names, items.names[::-1]):
+        if all(is_named_by(call, other) for call in effects) and not any(
+            is_named_by(call, name) or name.lower() in call.lowered for call in episode.calls
+        ):
+            return [name], effects
+    return [], []
+
+
 def _missing(episode: Episode, items: Items) -> tuple[list[str], list[EpisodeCall]]:
     """Return the items that no later call names although the same tool was called for others, and those calls."""
     later = [call for call in episode.calls if call.order > items.order and call.meaning.state != "failure"]
@@ -62,14 +83,14 @@ def _missing(episode: Episode, items: Items) -> tuple[list[str], list[EpisodeCal
     best: tuple[list[str], list[EpisodeCall]] = ([], [])
     most = 0
     for calls in by_tool.values():
-        touched = {name for name in items.names for call in calls if _deals_with(call, name)}
+        touched = {name for name in items.names for call in calls if _deals_with(call, name, items)}
         if not 1 <= len(touched) < len(items.names) or (len(touched) == 1 and len(items.names) > 4):
             continue
         with_effect = any(call.has_effect for call in calls)
         comparable = [call for call in later if call.has_effect] if with_effect else later
         if any(BULK.search(_PATHS.sub("", call.line)) for call in comparable):
             continue
-        missing = [name for name in items.names if not any(_deals_with(call, name) for call in comparable)]
+        missing = [name for name in items.names if not any(_deals_with(call, name, items) for call in comparable)]
         if missing and len(touched) > most:
             best, most = (missing, calls), len(touched)
     return best
@@ -79,9 +100,9 @@ _PATHS = re.compile(r"(?<![\w'\"])[\w.-]*(?:/[\w.-]*)*\*[\w.*/-]*")
 """Patterns of files: which of them a command deals with can be told."""
 
 
-def _deals_with(call: EpisodeCall, name: str) -> bool:
+def _deals_with(call: EpisodeCall, name: str, items: Items) -> bool:
     """Return whether a call names an item, a pattern of it does, or the output of an effect shows it."""
-    if is_named_by(call, name):
+    if is_named_by(call, name) or any(is_named_by(call, form) for form in items.forms.get(name, ())):
         return True
     if "*" in call.line and any(fnmatchcase(name, pattern.lstrip("./")) for pattern in _PATHS.findall(call.line)):
         return True
@@ -97,6 +118,14 @@ def _is_seen_done(episode: Episode, items: Items, missing: list[str]) -> bool:
         if is_again and likeness_of_calls(call.arguments, items.call.arguments) >= MIN_LIKENESS:
             return not any(name.lower() in call.lowered for name in missing)
     return False
+
+
+def _is_seen_after(episode: Episode, calls: list[EpisodeCall], missing: list[str]) -> bool:
+    """Return whether a look after the last deed shows the missing items: a claim about their state has that reason."""
+    if not calls[-1].has_effect:
+        return False
+    looks = [call for call in episode.calls if call.order > calls[-1].order and not call.has_effect]
+    return any(all(name.lower() in look.lowered for name in missing) for look in looks)
 
 
 def _complete_claim(episode: Episode, speech: Speech, items: Items, missing: list[str]) -> Stance | None:

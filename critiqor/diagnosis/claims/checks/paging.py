@@ -7,37 +7,48 @@ from typing import NamedTuple
 
 import msgspec
 
-from critiqor.diagnosis.claims.call_arguments import arguments_of
+from critiqor.diagnosis.claims.call_arguments import MIN_LIKENESS, arguments_of
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.checks.completeness import concerns
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.claims.values import values_in, word_numbers
 from critiqor.diagnosis.signals.text import decode_json
+from critiqor.diagnosis.signals.tool_calls import likeness_of_calls
 from critiqor.model.sanitize import excerpt
+from critiqor.spans.calls import Kind
 
 TYPE = "unsupported_claim"
 _MORE = re.compile(
     r'"@?(?:odata\.)?next_?(?:page(?:_?(?:token|url|link))?|cursor|link|url|offset|start)?":\s?(?:"[^"]+"|[1-9]\d*|\{[^}])'
     r'|"continuation(?:_?token)?":\s?"[^"]+"'
-    r'|"(?:has_?more|has_?next(?:_?page)?|truncated|incomplete_results|more)":\s?true',
+    r'|"(?:has_?more|has_?next(?:_?page)?|(?:is_?)?truncated|incomplete_results|more|limit_?reached)":\s?true',
     re.IGNORECASE,
 )
+_PAGE_NUMBER = re.compile(r'"(?:current_?)?page(?:_?(?:no|number|index|num))?":\s?"?(\d+)', re.IGNORECASE)
+_PAGES = re.compile(
+    r'"(?:(?:total|num|number_?of)_?pages|pages|page_?count|(?:last|max)_?page)":\s?"?(\d+)', re.IGNORECASE
+)
 _TOTAL = re.compile(
-    r'"(?:(?:total|count|matches|hits)(?P<sure>_?(?:count|results|items|hits|records|entries|matches|size|elements))?'
+    r'"(?:(?:total|count|matches|hits)(?P<sure>_?(?:count|results|items|hits|records|entries|matches|size|elements|rows))?'
     r'|(?P<found>num_?found|result_?size_?estimate|result_?count))":\s?"?(?P<number>\d{1,9})"?\s?[,}]',
     re.IGNORECASE,
 )
+_OF = r"(?:of|out of|von|sur|de|di|van|z|ze|из|av|共|/)"
 _SHOWN = re.compile(
-    r"(?:showing|displaying|page|rows?|results?|records?|entries|seite|zeige\w*|affich\w+|página|mostrando|pagina|strona"
-    r"|страниц\w*|показан\w*|sayfa)\D{0,12}(?:\d+\s?[-–]\s?)?(?P<shown>\d+)\s?(?:of|out of|von|sur|de|di|van|z|из|/)\s?"
-    r"(?P<total>\d+)(?!\d*[.,:]\d)",
+    r"(?:(?:showing|displaying|shown|page|rows?|results?|records?|items?|entries|hits|matches|first|top|seite|zeigt?\w*"
+    r"|einträge|treffer|affich\w+|résultats|página|mostrando|resultados|pagina|risultati|resultaten|strona|wynik\w*"
+    r"|страниц\w*|показан\w*|sayfa|sida|visar)\D{0,12}(?:\d+\s?[-–]\s?)?|(?<![\d-])1\s?[-–]\s?)"
+    rf"(?P<shown>\d+)\s?{_OF}\s?(?P<total>\d+)(?!\d*[.,:/-]\d)",
     re.IGNORECASE,
 )
-_MAY_SHOW = re.compile(r"\d\s?(?:of|out of|von|sur|de|di|van|z|из|/)\s?\d", re.IGNORECASE)
+_MAY_SHOW = re.compile(rf"\d\s?{_OF}\s?\d", re.IGNORECASE)
 _ELLIPSIS = re.compile(r"\W{0,4}(?:and )?(\d+) more\b", re.IGNORECASE)
 _LIMIT = re.compile(
     r'"(?:limit|per_?page|page_?size|max_?results|max|count|top|first|size|rows|n)":\s?"?(\d+)', re.IGNORECASE
+)
+_RETURNED = re.compile(
+    r'"(?:returned|shown|fetched|per_?page|page_?size|limit|size)(?:_?count)?":\s?"?(\d+)', re.IGNORECASE
 )
 _PAGE = re.compile(
     r"\bpages?\b|\bseiten?\b|p[aá]gin|\bstron|страниц|sayfa|[页頁]|ページ|페이지|صفح|\bfirst \d+|\btop \d+|\bsample"
@@ -66,7 +77,7 @@ def check_paging(episode: Episode) -> list[CheckedClaim]:
         return []
     for number, call in enumerate(calls):
         later = calls[number + 1 :]
-        rest = _remainder(call) if not any(one.tool == call.tool for one in later) else None
+        rest = _remainder(call) if not any(_goes_on(one, call) for one in later) else None
         if rest is None or _is_wanted(episode, rest):
             continue
         if any(_PAGE.search(stance.lowered) for stance in speech.stances) or _states(speech, rest):
@@ -79,24 +90,46 @@ def check_paging(episode: Episode) -> list[CheckedClaim]:
     return []
 
 
+def _goes_on(later: EpisodeCall, call: EpisodeCall) -> bool:
+    """Return whether a later call asks the same source: that one shows whether something is left."""
+    if later.tool != call.tool:
+        return False
+    return not call.line or likeness_of_calls(later.line, call.line) >= MIN_LIKENESS
+
+
 def _remainder(call: EpisodeCall) -> _Remainder | None:
     """Return what a call left out of a list; None if nothing shows that it did."""
-    has_members = '":' in call.text
-    more = has_members and _MORE.search(call.text) is not None
     if said := _SHOWN.search(call.text) if _MAY_SHOW.search(call.text) else None:
         first, every = int(said["shown"]), int(said["total"])
-        return _Remainder(call, first, every) if first < every else None
-    found = _TOTAL.search(call.text) if has_members and not call.has_effect else None
+        is_page = said["shown"] == "1"
+        return _Remainder(call, None if is_page else first, None if is_page else every) if first < every else None
+    if '":' not in call.text or call.kind in (Kind.ACTION, Kind.CHANGE):
+        return None
+    more = _MORE.search(call.text) is not None or _has_pages(call.text)
+    found = _TOTAL.search(call.text)
+    limits = {int(limit) for limit in _LIMIT.findall(call.arguments)}
     shown = _length(call.text) if more or found else None
+    if shown is None and (more or found) and len(limits | _returned(call.text)) == 1:
+        [shown] = limits | _returned(call.text)
     if found and shown:
         total = int(found["number"])
-        limits = {int(limit) for limit in _LIMIT.findall(call.arguments)}
         # A bare total may be a sum of money.
         if shown < total and (more or found["sure"] or found["found"] or shown in limits):
             return _Remainder(call, shown, total)
         if shown >= total:
             return None
     return _Remainder(call, shown, None) if more else None
+
+
+def _returned(text: str) -> set[int]:
+    """Return how many entries a JSON answer says that it has."""
+    return {int(number) for number in _RETURNED.findall(text)}
+
+
+def _has_pages(text: str) -> bool:
+    """Return whether a JSON answer is one of several pages, and not the last."""
+    page, pages = _PAGE_NUMBER.search(text), _PAGES.search(text)
+    return page is not None and pages is not None and int(page[1]) < int(pages[1])
 
 
 def _length(text: str) -> int | None:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import NamedTuple
+
+import msgspec
 
 from critiqor.diagnosis.claims.call_arguments import arguments_of
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
+from critiqor.diagnosis.claims.destinations.environments import ENVIRONMENTS
 from critiqor.diagnosis.claims.destinations.record_lists import Mismatch, Record, lists_in
-from critiqor.diagnosis.claims.destinations.replaced_values import ENVIRONMENTS, replaced_values
+from critiqor.diagnosis.claims.destinations.replaced_values import replaced_values
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.speech import Stance
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
 TYPE = "wrong_target"
-MIN_VALUE = 3
+MIN_VALUE = 2
 """Minimum number of characters of an argument that can identify a record."""
+MIN_RECORDS = 2
 MAX_WORDS_BETWEEN = 4
 """Maximum number of words between a negation and the name that it denies: it is not yet live in production."""
 _WORDS = re.compile(r"[\w'-]+")
@@ -66,10 +71,13 @@ def _mixup(episode: Episode, answer: EpisodeText) -> _Mixup | None:
                 if len(holding) != 1 or _uses_several(call, records):
                     continue
                 used = holding[0]
+                names = Counter(name.lower() for record in records for name in set(record.names))
                 for other in records:
                     if other is used or any(each.lower() in reached for each in other.values if _is_key(each, used)):
                         continue
-                    found = _is_meant(episode, answer, used, other, said)
+                    # What several records have, such as a state, names none of them.
+                    own = [name for name in other.names if names[name.lower()] == 1 or len(records) == MIN_RECORDS]
+                    found = _is_meant(episode, answer, used, msgspec.structs.replace(other, names=tuple(own)), said)
                     if found is not None:
                         return _Mixup(call, used, other, found if isinstance(found, Stance) else None)
     return None
@@ -180,7 +188,7 @@ def _claim(episode: Episode, answer: EpisodeText, mismatch: Mismatch) -> Stance 
     good = [one for one in speech.stances if one.is_good_news]
     said = [(one, found) for one in speech.stances if (found := _mention(one.lowered, mismatch.wanted.lower()))]
     named = [one for one, found in said if _is_told(episode, one, found.start())]
-    if named or mismatch.kind in ("date", "amount", "name"):
+    if named or mismatch.kind not in ("address", "channel", "branch"):
         return named[0] if named else None
     # Without a claim about the target, a value that was looked up may have a reason.
     looked_up = any(mismatch.used in call.text for call in episode.calls if call.order < mismatch.call.order)

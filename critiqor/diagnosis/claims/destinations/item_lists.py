@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from itertools import takewhile
 
 import msgspec
 
-from critiqor.diagnosis.claims.call_arguments import path_of
-from critiqor.diagnosis.claims.checks.targets import named_targets
+from critiqor.diagnosis.claims.call_arguments import named_values, path_of
+from critiqor.diagnosis.claims.checks.targets import AND, named_targets
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.signals.text import decode_json
 from critiqor.spans.calls import Kind
@@ -22,7 +23,7 @@ MAX_NAME = 200
 """Maximum number of characters of the name of a file."""
 MAX_ITEMS = 60
 """Maximum number of items of a list that is compared item by item."""
-_AND = re.compile(r"\s*(?:,|，|、|;|\band\b|\bund\b|\by\b|\be\b|\bet\b|\ben\b|\bi\b|\bи\b|\bve\b|和|と|및|و)\s*")
+_AND = re.compile(rf"\s*(?:[,，、;]|{AND})\s*")
 _LISTED = re.compile(r"(?:[^,，、;:.!?\n()]{2,40}(?:,|，|、)\s*){1,12}[^,，、;:.!?\n()]{2,40}")
 _COMMA = re.compile("[,，、]")
 BULK = re.compile(r"\*|\bfor \w+ in\b|\bxargs\b|\bfind [^|;]*-exec|\s-[rR]\b|--all\b|\{\w+,|\bwhile\b|\bglob\(|\bmap\(")
@@ -41,6 +42,8 @@ class Items(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
     order: int
     call: EpisodeCall | None = None
+    forms: dict[str, tuple[str, ...]] = {}
+    """The other values of the record of a name: a call can name it by any of them."""
 
 
 def requested_items(episode: Episode) -> Iterator[Items]:
@@ -64,6 +67,23 @@ def requested_items(episode: Episode) -> Iterator[Items]:
                 yield Items(tuple(dict.fromkeys(names)), request.order)
 
 
+def requested_pairs(episode: Episode) -> Iterator[Items]:
+    """Yield the pairs of names or numbers in the request: Ines and Ravi, orders 5120 and 5123."""
+    for request in episode.requests:
+        for match in _PAIR.finditer(request.text[:MAX_REQUEST]):
+            one, other = match[1], match[2].split()[-1]
+            # In German, every noun is written like a name; one with a title is a name.
+            is_noun = other.isalpha() and other == match[2] and (language := request.language) and language.code == "de"
+            if one[-1].isdigit() == other[-1].isdigit() and one.lower() != other.lower() and not is_noun:
+                yield Items((one, other), request.order)
+
+
+_PAIR = re.compile(
+    rf"(?<!\S)([^\W\d_a-z][^\W\d_]{{2,}}|[A-Z]*-?\d{{3,}})\s(?:{AND})\s"
+    r"((?:[^\W\d_a-z][^\W\d_]+\.?\s)?[^\W\d_a-z][^\W\d_]{2,}|[A-Z]*-?\d{3,})(?![\w/-])"
+)
+
+
 def _is_name(word: str) -> bool:
     return not word[0].islower()
 
@@ -73,9 +93,12 @@ def shown_items(episode: Episode) -> Iterator[Items]:
     for call in episode.calls:
         if call.kind in (Kind.ACTION, Kind.CHANGE, Kind.THOUGHT) or call.is_check:
             continue
-        for names in (_files(call.text), _members(call.text), _lines(call)):
+        for names in (_files(call.text), _lines(call)):
             if MIN_ITEMS <= len(names) <= MAX_ITEMS:
                 yield Items(tuple(names), call.order, call)
+        records = _records(call.text)
+        if MIN_ITEMS <= len(records) <= MAX_ITEMS and not all(map(_DATE.match, records)):
+            yield Items(tuple(records), call.order, call, records)
 
 
 def _files(text: str) -> list[str]:
@@ -98,36 +121,66 @@ def _is_file(word: str) -> bool:
     return len(word) <= MAX_NAME and _FILE.fullmatch(word) is not None
 
 
-def _members(text: str) -> list[str]:
-    """Return the identifying member of each object of the longest list in a JSON answer."""
-    if not text.lstrip().startswith(("{", "[")):
-        return []
+def _records(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the name of each record of a JSON list or a table with the values that no other record has."""
+    is_json = text.lstrip()[:1] in ("{", "[")
+    rows = _objects(text) if is_json else _table(text)
+    if not MIN_ITEMS <= len(rows) <= MAX_ITEMS:
+        return {}
+    counts = Counter(value for row in rows for value in set(row.values()))
+    found: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        name = next((row[key] for key in _NAMING if row.get(key)), "")
+        own = tuple(each for each in row.values() if counts[each] == 1 and len(each) >= MIN_FORM)
+        if name := name or ("" if is_json else next(iter(own), "")):
+            found[name] = own
+    return found if len(found) == len(rows) else {}
+
+
+def _objects(text: str) -> list[dict[str, str]]:
+    """Return the objects of the longest list in a JSON answer."""
     try:
         value = decode_json(text)
     except msgspec.DecodeError:
         return []
     lists = [value] if isinstance(value, list) else [each for each in value.values() if isinstance(each, list)]
     longest = max(lists, key=len, default=[])
-    for name in (
-        "path",
-        "file",
-        "url",
-        "name",
-        "id",
-        "key",
-        "title",
-        "email",
-        "sku",
-        "slug",
-        "code",
-        "number",
-        "ref",
-        "host",
-    ):
-        found = [str(item[name]) for item in longest if isinstance(item, dict) and item.get(name)]
-        if len(found) == len(longest) and found:
-            return list(dict.fromkeys(found))
-    return [item for item in longest if isinstance(item, str)] if all(isinstance(each, str) for each in longest) else []
+    if all(isinstance(each, str) for each in longest):
+        return [{"name": each} for each in dict.fromkeys(longest)]
+    return [dict(named_values(each)) for each in longest if isinstance(each, dict)]
+
+
+def _table(text: str) -> list[dict[str, str]]:
+    """Return the rows of a table with a head, as in a CSV file."""
+    head, _, rest = text.strip().partition("\n")
+    mark = next((mark for mark in _MARKS if mark in head), "")
+    columns = [column.strip().lower() for column in head.split(mark)] if mark else []
+    lines = [line.split(mark) for line in rest.splitlines() if line.strip()] if mark else []
+    if not all(column.replace("_", "").replace(" ", "").isalpha() for column in columns):
+        return []
+    if any(len(line) != len(columns) for line in lines):
+        return []
+    # Numbers are what a row says, and not its name.
+    return [
+        {
+            column: cell
+            for column, each in zip(columns, line, strict=True)
+            if not _AMOUNT.fullmatch(cell := each.strip())
+        }
+        for line in lines
+    ]
+
+
+_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
+"""Days and months: two of them can stand for all between."""
+_MARKS = (",", ";", "\t", "|")
+_AMOUNT = re.compile(r"[-+]?[\d.,]*%?")
+_NAMING = (
+    *("path", "file", "url", "name", "id", "key", "title", "email", "sku", "slug", "code", "number", "ref", "host"),
+)
+"""Members that name a record, the best first."""
+MIN_FORM = 3
+"""Minimum number of characters of another value that names a record."""
 
 
 def is_named_by(call: EpisodeCall, name: str) -> bool:
