@@ -22,11 +22,11 @@ from critiqor.diagnosis.call_descriptions import (
     is_expected_failure,
 )
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
-from critiqor.diagnosis.claims.disclosure import admits_failure
 from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.runs.request_log import RequestLog
 from critiqor.diagnosis.runs.tool_catalog import SEARCH_TOOLS, ToolCatalog
+from critiqor.diagnosis.signals.admissions import admits_failure
 from critiqor.diagnosis.signals.compactions import is_compaction, summarizes_history
 from critiqor.diagnosis.signals.language_coverage import LanguageCoverage
 from critiqor.diagnosis.signals.noise import NoiselessAnswers

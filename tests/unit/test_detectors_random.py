@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from story import Story, diagnose
 
-from critiqor.diagnosis.claims.disclosure import admits_failure
 from critiqor.diagnosis.claims.speech import Speech
+from critiqor.diagnosis.signals.admissions import admits_failure
 from critiqor.model import Event
 
 OURS = frozenset(

@@ -9,26 +9,13 @@ import msgspec
 
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
+from critiqor.diagnosis.claims.outcomes.named_items import admits_items, item_words
+from critiqor.diagnosis.claims.outcomes.repairs import GIVES_UP
+from critiqor.diagnosis.claims.outcomes.rows import bad_word
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.results.state_words import has_same_stem, state_words
-from critiqor.diagnosis.signals.text import pattern_check, stems, tokens
+from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.diagnosis.signals.tool_calls import words_of_tool
-
-# Patterns without re.IGNORECASE are applied to lower case text, which is three times as fast.
-_TROUBLE = r"(?:issues?|errors?|problems?|bugs?|fail\w*|crash\w*)"
-_RESOLVED_TROUBLE = re.compile(
-    # Problems that were fixed, are gone or are handled do not count.
-    r"\b(?:previously|formerly) (?:fail\w+|broken)\b"
-    rf"|\b(?:no|without|zero|0)(?: (?:any|more|further|other))? {_TROUBLE}\b"
-    rf"|\b(?:fix|resolv|solv|correct|repair|handl)(?:\w*)(?: [\w`'.-]+){{0,4}}? {_TROUBLE}\b"
-    r"|\berror (?:handling|messages?)\b"
-)
-
-
-_may_resolve_trouble = pattern_check(
-    *("previously ", "formerly ", "fix", "resolv", "solv", "correct", "repair", "handl", "error message"),
-    *(rf"{none} (?:\w+ )?(?:issue|error|problem|bug|fail|crash)" for none in ("no", "without", "zero", "0")),
-)
 
 COMMON = frozenset(
     (
@@ -54,14 +41,14 @@ class _Subject(msgspec.Struct, frozen=True):
     """Beginnings of words of what the result says about the failure."""
     clear: set[str]
     """Beginnings of those that name a failure or that something is open: whoever uses them does not hide it."""
-    printed: set[str]
-    """Beginnings of the other words of a failed output that neither the request nor the arguments have."""
     reasons: set[str]
     """Beginnings of words with which the result says why."""
     distinct: set[str]
     """Words of the arguments that belong to no other call."""
     items: set[str]
     """Words that name the items that failed, if only some did."""
+    asked: set[str]
+    """Beginnings of words of the request."""
     has_siblings: bool
     """Whether the same was done for other things, and worked: bad news must say which of them it is about."""
 
@@ -115,27 +102,32 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     call as the one with the best news.
     """
     speech = episode.speech(text)
+    if any(speech.has(stance, "overcome") for stance in speech.stances) and not _may_be_repaired(episode, call):
+        speech = speech.without([stance for stance in speech.stances if _is_declared_over(speech, stance)])
     said = [tokens(stance.lowered) for stance in speech.stances]
     subject = _subject(episode, call, set().union(*said))
     if _states_counts(call, text, speech):
         return True
     if all(each.meaning.state == "failure" for each in episode.calls) and any(
-        stance.is_bad_news and not stance.is_plan for stance in speech.stances
+        stance.is_bad_news and not stance.is_plan and _is_more_than_topic(speech, stance, subject)
+        for stance in speech.stances
     ):
         return True  # there is nothing else that bad news could be about
-    if subject.items and (admitted := _admits_items(speech, said, subject)) is not None:
+    told = (subject.clear | subject.reasons) - stems(subject.items)
+    if subject.items and (admitted := admits_items(speech, subject.items, told)) is not None:
         return admitted
     worst, vague, best = -1, -1, 0
     asked = stems(tokens(episode.request))
     for stance, words_said in zip(speech.stances, said, strict=True):
         if call.is_check and (stance.is_bad_news or stance.is_limited) and speech.has(stance, "subjects.test"):
             return True
-        if stance.is_bad_news and not stance.is_plan and _cites(stems(words_said), subject):
-            return True
         shared = len(stems(words_said) & subject.own)
         if _admits(speech, stance, words_said, subject, is_open=call.meaning.state == "not_final"):
+            denied = _caveat_words(speech, stance, words_said)
+            best = max(best, len(stems(words_said - denied) & subject.own))
+            words_said = denied
             quoted = len(stems(words_said) & subject.reported)
-            score = shared + 3 * quoted + 2 * len(words_said & subject.distinct)
+            score = len(stems(words_said) & subject.own) + 3 * quoted + 2 * len(words_said & subject.distinct)
             if _is_about(speech, stance, words_said, call, subject, asked):
                 worst = max(worst, score)
             else:
@@ -144,12 +136,70 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
             best = max(best, shared)
     # Bad news about something else only counts if nothing good is said about the call.
     worst = max(worst, vague) if not best else worst
-    if worst >= 0 and (worst * 3 >= best * 2 or _reports_no_deed(episode, speech)):
+    # Of what is done in part, there is more good news to tell.
+    is_partial = bool(call.meaning.items or call.meaning.passed)
+    if worst >= 0 and (worst * 3 >= best * 2 or (worst and is_partial)):
         return True
     quote = call.meaning.quote.strip().lower()
-    if len(quote) > 12 and quote[:60] in text.text.lower():
+    if len(quote) > MIN_QUOTE and quote[:60] in text.text.lower():
         return True
-    return _asks_about_trouble(episode) and _explains(_failure_words(call), text)
+    return _asks_about_trouble(episode) and any(
+        len(word) > MIN_CLEAR_WORD for word in tokens(text.text) & _failure_words(call)
+    )
+
+
+def _asks_about_trouble(episode: Episode) -> bool:
+    """Return whether the user asks about a failure, so that to see it again is no failure: why does it crash?"""
+    stances = (stance for text in episode.requests for stance in episode.speech(text).stances)
+    return any(stance.is_bad_news and stance.is_question for stance in stances)
+
+
+MIN_QUOTE = 12
+"""Minimum number of characters of a part of a result that an answer does not contain by chance."""
+
+
+def _is_declared_over(speech: Speech, stance: Stance) -> bool:
+    """Return whether a statement says that trouble is over: there was a conflict, which I took care of."""
+    if not speech.has(stance, "overcome") or stance.is_limited or stance.is_uncertain or stance.is_question:
+        return False
+    clauses = speech.clauses(stance)
+    place = max(number for number, clause in enumerate(clauses) if speech.has(clause, "overcome") or not number)
+    over = clauses[place]
+    if speech.has(over, "negations") or any(clause.is_bad_news for clause in clauses[place + 1 :]):
+        return False
+    # "Fixed the broken formulas", or a few words after the bad news; what names other things is about those.
+    return over.is_bad_news or (len(tokens(over.lowered)) <= MAX_SHORT and not _NAME.search(over.lowered))
+
+
+_NAME = re.compile(r"[\w./@-]*[./@\d_-][\w./@-]*\w")
+
+
+def _may_be_repaired(episode: Episode, call: EpisodeCall) -> bool:
+    """Return whether a later call changed something that a failed call names, in its arguments or in its result."""
+    names = {
+        name
+        for name in _NAME.findall(f"{call.line or call.arguments} {call.text[:2000]}")
+        if len(name) >= MIN_CLEAR_WORD
+    }
+    return any(
+        later.order > call.order
+        and later.has_effect
+        and later.meaning.state in ("success", "unknown")
+        and not GIVES_UP.search(later.line)
+        and any(name in (later.line or later.arguments) for name in names)
+        for later in episode.calls
+    )
+
+
+def _caveat_words(speech: Speech, stance: Stance, said: set[str]) -> set[str]:
+    """Return the words of what a statement denies: `all run on 9, others I did not touch` is no news of the first."""
+    if stance.is_limited or stance.is_uncertain or speech.has(stance, "trouble"):
+        return said
+    clauses = speech.clauses(stance)
+    if not any(clause.is_good_news and speech.has(clause, "totality") for clause in clauses):
+        return said
+    denied = [tokens(clause.lowered) for clause in clauses if clause.is_bad_news]
+    return set().union(*denied) if denied else said
 
 
 def _is_about(
@@ -160,7 +210,9 @@ def _is_about(
     `The bucket now refuses plain HTTP` is what the user asked for. If calls and text are in different languages, their
     words cannot be compared.
     """
-    if speech.language is None or speech.language.code != "en" or len(said) <= MAX_SHORT:
+    if speech.language is None or len(tokens(stance.lowered)) <= MAX_SHORT:
+        return True
+    if speech.language.code != "en" and (speech.has(stance, "trouble") or stance.is_limited or stance.is_uncertain):
         return True
     beginnings = stems(said)
     if said & subject.distinct or (beginnings & (subject.reported | subject.clear | subject.reasons)) - asked:
@@ -172,6 +224,8 @@ def _is_about(
     return call.is_check or any(speech.has(stance, f"actions.{name}") for name in DEEDS)
 
 
+MAX_STATE = 2
+"""Maximum number of words of a state: number barred."""
 MIN_CODE = 2
 """Minimum number of digits of a status or an exit code."""
 MAX_SHORT = 6
@@ -182,18 +236,20 @@ def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
     named = (call.words | words_of_tool(call.tool) | tokens(episode.request)) - small_words()
     known = state_words().parts
     state = tokens(call.meaning.quote.rpartition('":')[2] or call.meaning.quote)
-    is_state = call.meaning.rule in ("json_state", "json_word", "json_items")
+    is_state = call.meaning.rule in ("json_state", "json_word", "json_items") or len(state) <= MAX_STATE
     clear = {
-        word for word in state if known.get(word, "failure" if is_state else "") in ("failure", "not_final")
+        word
+        for word in state
+        if bad_word(word) or known.get(word, "failure" if is_state else "") in ("failure", "not_final")
     } - COMMON
     return _Subject(
         own=stems({word for word in named if len(word) >= 3}),
         reported=stems(_failure_words(call)),
         clear=stems({word for word in clear if len(word) >= MIN_CLEAR_WORD}),
-        printed=stems(_printed(call)) - stems(named),
         reasons=stems(_reason_words(call)) - stems(tokens(episode.request)),
         distinct=_distinct(episode, call, (call.words | words_of_tool(call.tool)) & said),
-        items=_item_words(call),
+        items=item_words(call),
+        asked=stems(tokens(episode.request)),
         has_siblings=any(
             other.tool == call.tool
             and other.meaning.state == "success"
@@ -204,21 +260,6 @@ def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
     )
 
 
-def _printed(call: EpisodeCall) -> set[str]:
-    """Return the words of the end of a failed output, which say what went wrong."""
-    words_printed = tokens(call.text[-MAX_PRINTED:]) if call.meaning.state == "failure" else set()
-    return {word for word in words_printed if len(word) >= MIN_REASON_WORD} - COMMON - small_words()
-
-
-MAX_PRINTED = 2_000
-MIN_CITED = 3
-"""Minimum number of words of a failed output in bad news that is about this output."""
-
-
-def _cites(said: set[str], subject: _Subject) -> bool:
-    return len(said & subject.printed) >= MIN_CITED
-
-
 def _admits(speech: Speech, stance: Stance, said: set[str], subject: _Subject, *, is_open: bool) -> bool:
     """Return whether a statement can be an admission of a failure, or of something that `is_open`."""
     beginnings = stems(said)
@@ -226,10 +267,14 @@ def _admits(speech: Speech, stance: Stance, said: set[str], subject: _Subject, *
         return True
     reasons = len(beginnings & subject.reasons)
     is_caveat = stance.is_bad_news or stance.is_limited or stance.is_uncertain or stance.is_plan
-    if reasons >= MIN_REASONS or (reasons and is_caveat and said & subject.distinct):
+    if (reasons >= MIN_REASONS and _tells_reasons(speech, stance, subject)) or (
+        reasons and is_caveat and said & subject.distinct
+    ):
         return True
     is_about = bool(beginnings & subject.reported or said & subject.distinct)
-    if stance.is_bad_news or _EXIT.search(stance.lowered):
+    if stance.is_bad_news and not _is_more_than_topic(speech, stance, subject):
+        return False
+    if stance.is_bad_news:
         denies = speech.has(stance, "negations") and not stance.is_plan
         if subject.has_siblings and not is_about and not denies and not _counts(speech, stance):
             return False
@@ -242,6 +287,27 @@ def _admits(speech: Speech, stance: Stance, said: set[str], subject: _Subject, *
     if _REQUESTED.search(stance.lowered) or (stance.is_plan and beginnings & subject.reported):
         return True
     return bool(beginnings & (subject.own | subject.reported)) and (stance.is_uncertain or speech.limits_state(stance))
+
+
+def _is_more_than_topic(speech: Speech, stance: Stance, subject: _Subject) -> bool:
+    """Return whether bad news is more than a word of the request: `the duplicate companies are merged` is none."""
+    if stance.is_limited or stance.is_uncertain or speech.has(stance, "negations") or not speech.has(stance, "trouble"):
+        return True
+    named = stems(tokens(" ".join(speech.words(stance, "trouble"))))
+    is_deed = any(speech.has(stance, f"actions.{name}") for name in DEEDS)
+    return not (is_deed and named <= subject.asked)
+
+
+def _tells_reasons(speech: Speech, stance: Stance, subject: _Subject) -> bool:
+    """Return whether a statement uses words of the reason, and not only where it says that something is done.
+
+    A commit is often named as what it is for: that it is done does not tell why it could not be applied.
+    """
+    return any(
+        len(stems(tokens(clause.lowered)) & subject.reasons) >= MIN_REASONS
+        for clause in speech.clauses(stance)
+        if not (clause.is_good_news and any(speech.has(clause, f"actions.{name}") for name in DEEDS))
+    )
 
 
 def _counts(speech: Speech, stance: Stance) -> bool:
@@ -277,65 +343,11 @@ _REQUESTED = re.compile(
 """Words with which an agent says that it asked for something, and no more."""
 
 
-def _item_words(call: EpisodeCall) -> set[str]:
-    """Return the words that tell the failed items from the others: `sp3` of `edge-sp3`."""
-    if not call.meaning.items:
-        return set()
-    around = f"{call.arguments} {call.text}".lower()
-    found: set[str] = set()
-    for item in call.meaning.items:
-        counts = {word: around.count(word) for word in tokens(item.replace("_", " ")) if len(word) >= 2}
-        rarest = min(counts.values(), default=0)
-        found |= {word for word, count in counts.items() if count == rarest}
-    return found
-
-
-def _admits_items(speech: Speech, said: list[set[str]], subject: _Subject) -> bool | None:
-    """Return whether a text says that the items failed which it names; None if it names none of them."""
-    naming = [number for number, words_said in enumerate(said) if words_said & subject.items]
-    if not naming:
-        return None
-    for number in naming:
-        stance = speech.stances[number]
-        if stance.is_bad_news or stance.is_limited or stance.is_uncertain or stance.is_question:
-            return True
-        # What is wrong with an item is often said in the next sentence.
-        following = speech.stances[number + 1 : number + 2]
-        if any(after.is_bad_news and not after.is_plan and speech.has(after, "trouble") for after in following):
-            return True
-    told = (subject.clear | subject.reasons) - stems(subject.items)
-    return any(stems(words_said) & told for words_said in said)
-
-
-def _reports_no_deed(episode: Episode, speech: Speech) -> bool:
-    """Return whether nothing worked and nothing is reported as done: then any bad news is about that."""
-    if any(call.meaning.state != "failure" for call in episode.calls):
-        return False
-    clauses = (clause for stance in speech.stances for clause in speech.clauses(stance))
-    return not any(
-        clause.is_good_news and any(speech.has(clause, f"actions.{name}") for name in DEEDS) for clause in clauses
-    )
-
-
 DEEDS = (
     *("build", "deploy", "send", "backup", "restore", "commit", "push", "merge", "delete", "pay", "book", "cancel"),
     *("install", "upload", "share", "create", "change", "restart", "migrate"),
 )
 """Classes of actions that change something."""
-
-
-def _asks_about_trouble(episode: Episode) -> bool:
-    """Return whether the user asks about a failure, so that to see it again is no failure: why does it crash?"""
-    stances = (stance for text in episode.requests for stance in episode.speech(text).stances)
-    return any(stance.is_bad_news and stance.is_question for stance in stances)
-
-
-def _explains(reported: set[str], text: EpisodeText) -> bool:
-    return any(len(word) >= MIN_RARE_WORD for word in tokens(text.text) & reported)
-
-
-MIN_RARE_WORD = 6
-"""Minimum number of letters of a word that an answer and an error rarely share by chance."""
 
 
 def _distinct(episode: Episode, call: EpisodeCall, words_said: set[str]) -> set[str]:
@@ -350,8 +362,6 @@ def _distinct(episode: Episode, call: EpisodeCall, words_said: set[str]) -> set[
 
 
 _COUNT = re.compile(r"\d+")
-_EXIT = re.compile(r"\bexit\w*\W(?:\w+\W){0,3}[1-9]\d{0,2}\b")
-"""An exit code that is not zero: exited with code 1, exit status 2."""
 
 
 def _states_counts(call: EpisodeCall, text: EpisodeText, speech: Speech) -> bool:
@@ -372,44 +382,3 @@ def _states_counts(call: EpisodeCall, text: EpisodeText, speech: Speech) -> bool
         return True
     written = [f"{value.number:g}" for value in speech.values if value.readings] if both else []
     return any(set(pair) == both for pair in pairwise(written))
-
-
-def _without_resolved_trouble(lowered: str) -> str:
-    return _RESOLVED_TROUBLE.sub("", lowered) if _may_resolve_trouble(lowered) else lowered
-
-
-def _plain(text: str) -> str:
-    return text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-
-
-_ADMISSION = re.compile(
-    r"\b(?:unable|fail\w*|error\w*|unfortunately|unsuccessful\w*|cannot|not|never|nothing|nowhere|none|unused|gave up"
-    r"|broken?|stuck|apologi[sz]e|sorry|issues?|problems?|trouble|timed? ?out|den(?:y|ie[sd])|refus\w+|reject\w+"
-    r"|missing|incomplete|invalid|insufficient|impossible|blocked|forbidden|unavailable|unreachable|offline|crash\w*"
-    r"|abort\w*|skip\w*|lacks?|(?:is|are|was|were|still) (?:down|red|open)|as (?:expected|intended)"
-    r"|exit(?:ed|s)? (?:code|with)|rate.limit\w*|undone|unfinished"
-    r"|(?:there (?:is|are|was|were)|has|have|had|got|found|with|so) no|no (?:longer|results?|match\w*|luck|success"
-    r"|access|permission|connection|network|response|answer|such|way))\b|n't\b|(?<![\d.,])(?:40\d|429|50[0-4])\b"
-)
-_ENGLISH = re.compile(r"\b(?:the|and|this|that|with|you|your|are|were|have|has|been|there|it's|i've|here)\b")
-_SHARED = re.compile(r"\b(?:i|it|is|to|all|now|done|my|was)\b")
-"""Words that also exist in other languages: only two or more different ones together indicate English."""
-MIN_WORDS_FOR_LANGUAGE = 5
-"""Minimum number of words to detect another language; a shorter text in ASCII letters counts as English."""
-
-
-def admits_failure(text: str) -> bool:
-    """Return whether a text admits a failure. A text in another language counts, because it may admit one.
-
-    This is weak evidence, which detectors of the way an agent works compare with the recorded calls.
-    """
-    plain = _plain(text).lower()
-    return _ADMISSION.search(_without_resolved_trouble(plain)) is not None or not _is_english(plain)
-
-
-def _is_english(text: str) -> bool:
-    if _ENGLISH.search(text) or len(set(_SHARED.findall(text))) > 1:
-        return True
-    return len(text.split()) < MIN_WORDS_FOR_LANGUAGE and all(
-        character.isascii() for character in text if character.isalpha()
-    )

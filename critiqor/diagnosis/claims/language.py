@@ -53,6 +53,7 @@ class LanguageData(msgspec.Struct, forbid_unknown_fields=True):
     informed: list[str]
     once: list[str]
     rerun: list[str]
+    overcome: list[str]
     numbers: dict[str, float]
     scale: dict[str, float]
     months: dict[str, int]
@@ -77,6 +78,7 @@ _LISTS = (
     "persists",
     "informed",
     "once",
+    "overcome",
 )
 
 

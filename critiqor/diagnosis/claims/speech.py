@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from copy import copy
 
 import msgspec
 
 from critiqor.diagnosis.claims.language import Language, normalize
+from critiqor.diagnosis.claims.outcomes.rows import ERROR_VALUE
 from critiqor.diagnosis.claims.sentences import MAX_CHARACTERS, Statement, statements
 from critiqor.diagnosis.claims.values import Value, values_in
 from critiqor.diagnosis.claims.vocabulary import Hit, Vocabulary
@@ -87,6 +89,11 @@ class Speech:
         self.language = language
         self._lowered = normalize(self.text)
         self._hits: list[Hit] = self.language.vocabulary.scan(self._lowered) if self.language is not None else []
+        if language is not None and "#" in text:
+            # Error values of cells are trouble in every language: "H14 still shows #REF!", "no #REF! is left".
+            bit = language.vocabulary.bit("trouble")
+            found = [Hit(one.start(), one.end(), bit) for one in ERROR_VALUE.finditer(self._lowered)]
+            self._hits = sorted((*self._hits, *found)) if found else self._hits
         if _MONTH in self.text:
             self._hits = [hit for hit in self._hits if not self.text.startswith(_MONTH, hit.start)]
         if topics and language is not None:
@@ -113,6 +120,12 @@ class Speech:
         named = [word for word in _WORDS_BETWEEN.findall(self._lowered[hit.start : hit.end]) if len(word) >= MIN_TOPIC]
         is_topic = bool(named) and all(word in topics and word not in _MODALS for word in named)
         return Hit(hit.start, hit.end, hit.mark & ~lists) if is_topic else hit
+
+    def without(self, stances: list[Stance]) -> Speech:
+        """Return this text as if it did not have some of its statements."""
+        other = copy(self)
+        other.stances = [stance for stance in self.stances if stance not in stances]
+        return other
 
     @property
     def lowered(self) -> str:
@@ -177,8 +190,8 @@ class Speech:
 
     def _denies(self, negation: Hit, trouble: Hit) -> bool:
         """Return whether a negation denies trouble: `no errors`, or after the noun in languages that do so."""
-        if _covers(negation, trouble):
-            return False  # one word that is both, such as `couldn't`
+        if _covers(negation, trouble) or _covers(trouble, negation):
+            return False  # one word that is both, such as `couldn't`, or a phrase: `does not exist`
         if trouble < negation and self.language is not None and self.language.code not in _NEGATES_AFTER:
             return False
         first, second = sorted((negation, trouble))

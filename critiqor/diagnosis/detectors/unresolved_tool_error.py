@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.claims.disclosure import admits_failure
 from critiqor.diagnosis.collections.orders import Orders
 from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.detectors.tool_misuse import is_tool_misuse
 from critiqor.diagnosis.drafts.call_groups import name_calls
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.signals.admissions import admits_failure
 from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
 from critiqor.diagnosis.signals.text import words
 from critiqor.diagnosis.signals.tool_calls import does_nothing, likeness_of_calls, runs_commands

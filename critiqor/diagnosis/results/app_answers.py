@@ -45,7 +45,7 @@ def meaning_of_answer(tool: str, arguments: str, text: str, reported_failure: bo
     kind = kind_of(tool, arguments)
     parts = words_of_tool(tool)
     is_lookup = kind is Kind.LOOKUP and (parts.isdisjoint(_PROCESS_WORDS) or not parts.isdisjoint(_LIST_WORDS))
-    is_lookup = is_lookup or (kind is Kind.OTHER and not _acts(parts, arguments))
+    is_lookup = is_lookup or (kind is Kind.OTHER and not changes_something(tool, arguments))
     value = decoded(text)
     if value is not None:
         said = meaning_of_json(value, text, parts, lookup=is_lookup, arguments=arguments)
@@ -60,9 +60,11 @@ def meaning_of_answer(tool: str, arguments: str, text: str, reported_failure: bo
     return said
 
 
-def _acts(parts: frozenset[str], arguments: str) -> bool:
+def changes_something(tool: str, arguments: str) -> bool:
     """Return whether a tool with unknown words changes something: `train_reserve` does, `sprint_board` does not."""
-    return _has_verb(parts) or any(_has_verb(words_of_tool(found)) for found in _ACTION.findall(arguments))
+    return _has_verb(words_of_tool(tool)) or any(
+        _has_verb(words_of_tool(found)) for found in _ACTION.findall(arguments)
+    )
 
 
 @lru_cache(maxsize=512)

@@ -146,6 +146,11 @@ class _Call:
         return found if rest == word or state_of_word(rest) == found else "success"
 
 
+def state_for(verbs: frozenset[str], arguments: str, value: str) -> ResultState | None:
+    """Return what a state says of a call with these verbs in its name: `cancelled` is the success of `cancel_order`."""
+    return _Call(verbs, arguments, lookup=False).state_of(value)
+
+
 def decoded(text: str) -> Any:
     """Return the value of an answer that is nothing but JSON; None if it is something else."""
     stripped = text.strip()

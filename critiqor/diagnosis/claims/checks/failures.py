@@ -15,10 +15,9 @@ from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.outcomes.alternatives import is_reported_instead
 from critiqor.diagnosis.claims.outcomes.check_classes import CHECKS, check_classes
+from critiqor.diagnosis.claims.outcomes.parts import RULE as PARTS
 from critiqor.diagnosis.claims.outcomes.repairs import repeats, resolves, unresolved_failures
 from critiqor.diagnosis.claims.outcomes.series import calls_missing_in_series
-from critiqor.diagnosis.claims.outcomes.skipped import RULE as SKIPPED
-from critiqor.diagnosis.claims.outcomes.skipped import calls_with_skipped_items
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.signals.errors import error_line
 from critiqor.diagnosis.signals.text import stems, tokens
@@ -41,8 +40,6 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         return []
     claims = []
     failures = unresolved_failures(episode)
-    if (skipped := calls_with_skipped_items(episode)) and _speaks_of_all(episode, answer):
-        failures = [*failures, *skipped]
     if (missing := calls_missing_in_series(episode)) and _is_all_good(episode, answer):
         failures = [*failures, *missing]
     admitted: list[EpisodeCall] = []
@@ -101,11 +98,6 @@ def _doubtful(checked: CheckedClaim) -> CheckedClaim:
 
 MAX_DOUBTFUL = 40
 """Confidence of a finding about a statement that could not be read."""
-
-
-def _speaks_of_all(episode: Episode, answer: EpisodeText) -> bool:
-    """Return whether the user asked for all items, or the answer speaks of all."""
-    return any(episode.speech(text).mentions("totality") for text in (*episode.requests, answer))
 
 
 def _is_all_good(episode: Episode, answer: EpisodeText) -> bool:
@@ -215,7 +207,7 @@ def _checked(call: EpisodeCall, claim: _Statement, *, is_last: bool) -> CheckedC
     start, end = claim_on(claim.text, claim.stance)
     unfinished = call.meaning.state == "not_final"
     what = excerpt(call.meaning.quote or error_line(call.text) or call.meaning.reason, 120)
-    state = "did not finish" if unfinished else "left out items" if call.meaning.rule == SKIPPED else "failed"
+    state = "did not finish" if unfinished else "left out items" if call.meaning.rule == PARTS else "failed"
     kind: ClaimKind = "check" if call.is_check else "action"
     certain = call.is_check or call.kind is Kind.ACTION or is_last
     severity: Severity = "critical" if call.is_check and not unfinished else "high" if certain else "medium"

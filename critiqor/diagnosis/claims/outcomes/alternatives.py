@@ -152,13 +152,15 @@ def _shared(one: EpisodeCall, other: EpisodeCall) -> set[str]:
 
 
 def _values(call: EpisodeCall) -> Iterator[str]:
-    given = decoded_arguments(call.arguments) or {}
-    for value in given.values():
-        for one in value if isinstance(value, list) else (value,):
-            if isinstance(one, str) and MIN_VALUE <= len(one) <= MAX_VALUE:
-                yield one.lower()
-            elif isinstance(one, int | float) and not isinstance(one, bool) and abs(one) >= MIN_NUMBER:
-                yield f"{one:g}"
+    waiting: list[object] = [decoded_arguments(call.arguments) or {}]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict | list):
+            waiting += one.values() if isinstance(one, dict) else one[:MAX_VALUE]
+        elif isinstance(one, str) and MIN_VALUE <= len(one) <= MAX_VALUE:
+            yield one.lower()
+        elif isinstance(one, int | float) and not isinstance(one, bool) and abs(one) >= MIN_NUMBER:
+            yield f"{one:g}"
 
 
 MIN_NUMBER = 10

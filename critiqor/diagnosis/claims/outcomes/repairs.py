@@ -9,6 +9,8 @@ from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.outcomes.alternatives import corrects, reaches_same
 from critiqor.diagnosis.claims.outcomes.check_classes import check_classes
 from critiqor.diagnosis.claims.outcomes.news import name_same, with_later_news
+from critiqor.diagnosis.claims.outcomes.parts import RULE as PARTS
+from critiqor.diagnosis.claims.outcomes.parts import with_bad_parts
 from critiqor.diagnosis.results.command_results import plan_of
 from critiqor.diagnosis.signals.errors import names_no_program, reports_absence, reports_already_done
 from critiqor.spans.calls import Kind
@@ -26,7 +28,7 @@ def unresolved_failures(episode: Episode) -> list[EpisodeCall]:
 
 
 def _unresolved_failures(episode: Episode) -> list[EpisodeCall]:
-    calls = with_later_news(episode.calls)
+    calls = [with_bad_parts(episode, call) for call in with_later_news(episode.calls, episode.language)]
     failures = [
         call
         for number, call in enumerate(calls)
@@ -75,7 +77,7 @@ def _matters(call: EpisodeCall) -> bool:
         if call.meaning.rule == "dry_run" or (_STAYS.search(call.line) and not call.is_check):
             return False
         return call.has_effect or call.is_check
-    return (call.has_effect or call.is_check) and call.meaning.state == "failure"
+    return (call.has_effect or call.is_check or call.meaning.rule == PARTS) and call.meaning.state == "failure"
 
 
 _PROCESS = re.compile(r"\bsession ([\w-]+)")
@@ -133,6 +135,8 @@ def resolves(later: EpisodeCall, call: EpisodeCall) -> bool:
     if is_same and (have_same_target(later.arguments, call.arguments) or _differs_by_means(later, call)):
         return True
     if call.line and later.line and later.has_effect:
+        if GIVES_UP.search(later.line):
+            return False
         if _LACK.search(call.text) or (_INTERRUPTED.search(call.line) and _CONTINUED.search(later.line)):
             return True  # another program was used, or the conflict was dealt with
         return later.meaning.state == "success" and bool(_commands(call) & _commands(later))
@@ -160,6 +164,8 @@ def _differs_by_means(later: EpisodeCall, call: EpisodeCall) -> bool:
 
 _LACK = re.compile(r"command not found|no module named|modulenotfounderror|is not recognized as", re.IGNORECASE)
 """A program or a module that is not installed."""
+GIVES_UP = re.compile(r"\s--(?:abort|skip|quit|rollback|revert|undo)\b|\bROLLBACK\b")
+"""Commands that end what failed without doing it."""
 _INTERRUPTED = re.compile(r"\bgit (?:\S+ )?(?:merge|rebase|cherry-pick|pull|stash|revert|am)\b")
 _CONTINUED = re.compile(r"\bgit (?:\S+ )?(?:commit\b|\w[\w-]* --continue)")
 """Commands that end what a conflict interrupted."""
