@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date as calendar_date
 from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.episode import MAX_DIGITS, Episode, EpisodeCall
-from critiqor.diagnosis.claims.numbers import Numbers, completes, tolerance, written_forms
+from critiqor.diagnosis.claims.numbers import Numbers, adds_up, multiplies, scales, times_of_day, tolerance, written_forms
 from critiqor.diagnosis.claims.recorded.derivations import Derivations, Sorted, converted
 from critiqor.diagnosis.claims.recorded.facts import Fact, facts_of, given_facts, has_rows
 from critiqor.diagnosis.claims.recorded.record_names import RecordNames
@@ -25,19 +25,20 @@ MAX_COMPARED = 300
 """Maximum number of numbers in the outputs of an episode with which those of its texts are compared."""
 MAX_DERIVED = 40
 """Maximum number of values of an episode for which arithmetic is tried."""
+MAX_CHANCE = 0.006
+"""Maximum relative margin of a number that is hardly the ratio of two others by chance: it has three digits."""
 MAX_GIVEN = 24
 """Maximum number of given numbers that are combined with others."""
-PERIODS = (7.0, 12.0, 24.0, 28.0, 30.0, 31.0, 52.0, 60.0, 365.0)
-"""Numbers that everybody knows: days of a week, months of a year."""
+MAX_STEPS = 3
+"""Maximum number of steps of a computation whose results a text reports one by one."""
 MEASURES = {"eur": "EUR", "usd": "USD", "gbp": "GBP", "s": "time", "ms": "time", "min": "time", "h": "time"} | {
     **dict.fromkeys(("kb", "mb", "gb"), "size"),
     "km": "length",
     "kwh": "energy",
 }
 """What the units of values measure."""
-MAX_RATES = 100
-DAY = 86_400.0
-"""Seconds of a day."""
+MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+"""In seconds."""
 MAX_DAYS = 60
 """Maximum number of days that are compared with each other."""
 MIN_RATIO = 3
@@ -138,16 +139,10 @@ class Evidence:
 
     @cached_property
     def given(self) -> Numbers:
-        """The numbers of arguments, requests and earlier messages."""
+        """The numbers of arguments."""
         numbers = Numbers()
         for call in self.calls:
             numbers.add_text(call.facts)
-        earlier = [text for each in self.episode.earlier for text in (*each.requests, *each.messages)]
-        for text in (*self.episode.requests, *earlier):
-            numbers.add_text(text.text)
-            numbers.add_sums(text.text)
-            for value in word_numbers(text.text, self.episode.language):
-                numbers.add(value.number)
         numbers.close()
         return numbers
 
@@ -266,7 +261,7 @@ class Evidence:
             return True
         if (time := _TIME.fullmatch(value.text)) and f"{time[1]}:{time[2]}" in self.seen:
             return True  # in many languages, hours and minutes are separated by a point
-        return self.is_readable and (self.given.has(value) or self.outputs.has(value) or self._is_total(value))
+        return self.is_readable and (self.asked.has(value) or self.given.has(value) or self.outputs.has(value) or self._is_total(value))
 
     def _is_total(self, value: Value) -> bool:
         return any(
@@ -307,11 +302,29 @@ class Evidence:
             supported = self._supported[value.text] = not self.is_readable or self.states(value) or self._derives(value)
         return supported
 
+    def accept(self, values: Iterable[Value], text: str) -> None:
+        """Decide the numbers of a text: those that were recorded first, then those that follow from these in turn."""
+        if not self.is_readable:
+            return
+        left = []
+        for value in values:
+            if value.kind == "number":
+                is_known = self.states(value) or self.is_converted(value, text) or self.is_elapsed(value, text)
+                (self._accepted if is_known else left).append(value)
+        for _ in range(MAX_STEPS):
+            found = [value for value in left if self._derives(value)]
+            if not found:
+                break
+            self._accepted += found
+            left = [value for value in left if value not in found]
+        self._supported |= dict.fromkeys((value.text for value in left), False)
+        self._supported |= dict.fromkeys((value.text for value in self._accepted), True)
+
     def _derives(self, value: Value) -> bool:
         self._derivations -= 1
         if self._derivations < 0 or not self.derivations.is_complete:
             return True
-        return self.is_computed(value) or self.is_combined(value) or self._is_periodic(value)
+        return self.is_computed(value) or self.is_combined(value)
 
     def is_computed(self, value: Value) -> bool:
         """Return whether a value follows from recorded numbers that belong together and measure the same."""
@@ -340,19 +353,34 @@ class Evidence:
                 return True
             for other, factor in converted(number, unit):
                 margin = tolerance(number, decimals) * factor
-                if self.outputs.is_near(other, margin) or self.given.is_near(other, margin):
+                if self.outputs.is_near(other, margin) or self.is_given(other, margin):
                     return True
         return False
 
+    def is_given(self, number: float, margin: float) -> bool:
+        """Return whether a number was given by the user or as an argument."""
+        return self.asked.is_near(number, margin) or self.given.is_near(number, margin)
+
     def is_elapsed(self, value: Value, text: str) -> bool:
-        """Return whether a value of a text is the time between two known days: valid for another 90 days."""
+        """Return whether a value of a text is the time between two known days or times of day: in another 90 days."""
         unit = unit_at(text, value.start, value.end)
-        if unit.measure != "time" or unit.factor < DAY:
+        if unit.measure not in ("time", ""):
             return False
-        return any(
-            self._elapsed_days.has(number * unit.factor / DAY, max(1.0, 0.5 * unit.factor / DAY))
-            for number, _ in value.readings
-        )
+        factors = (unit.factor,) if unit.measure else (HOUR, MINUTE)
+        for number, decimals in value.readings:
+            if unit.factor >= DAY and self._elapsed_days.has(
+                number * unit.factor / DAY, max(1.0, 0.5 * unit.factor / DAY)
+            ):
+                return True
+            if any(self._elapsed_seconds.has(number * each, tolerance(number, decimals) * each) for each in factors):
+                return True
+        return False
+
+    @cached_property
+    def _elapsed_seconds(self) -> Sorted:
+        """The numbers of seconds between the times of day in outputs."""
+        times = list(dict.fromkeys(time for call in self.calls for time in times_of_day(call.text)))[:MAX_DAYS]
+        return Sorted(abs(one - other) for one, other in combinations(times, 2))
 
     @cached_property
     def _elapsed_days(self) -> Sorted:
@@ -365,52 +393,45 @@ class Evidence:
         days = list(dict.fromkeys(day for date in named if (day := _ordinal(date)) is not None))[:MAX_DAYS]
         return Sorted(abs(one - other) for one, other in combinations(days, 2))
 
-    def _is_periodic(self, value: Value) -> bool:
-        """Return whether a value is a known number of times another one: per year, per day."""
-        if value.unit in ("%", "temperature") or MEASURES.get(value.unit, value.unit) == "time":
-            return False
-        order = self._known
+    def is_combined(self, value: Value) -> bool:
+        """Return whether a value follows from one that was given or that a text reports, and another one."""
+        accepted, asked = self._accepted[-MAX_GIVEN:], self.asked.recorded[-MAX_GIVEN:]
+        own = [*(one.number for one in accepted), *asked]
+        alike = [*(one.number for one in accepted if one.unit in ("", value.unit) or not value.unit), *asked]
+        is_share, known, others = value.unit == "%", Sorted(own), self._computable
         for number, decimals in value.readings:
             margin = tolerance(number, decimals)
-            for factor in PERIODS:
-                if order.has(number / factor, margin / factor) or order.has(number * factor, margin * factor):
+            if adds_up(number, margin, alike, others):
+                return True
+            if is_share or margin > MAX_CHANCE * abs(number):
+                # Some two numbers have any such ratio, so both must be given or in the text.
+                if multiplies(number, margin, own, known, is_share=is_share):
                     return True
+            elif multiplies(number, margin, [*own, *self.given.recorded[-MAX_GIVEN:]], others):
+                return True
+            if not is_share and scales(number, asked, others):
+                return True
         return False
 
     @cached_property
-    def _known(self) -> Sorted:
-        return Sorted((*self.outputs.recorded, *self.derivations.totals, *self.given.recorded))
-
-    def is_combined(self, value: Value) -> bool:
-        """Return whether a value follows from one that was given, or from one of the same text, and another one."""
-        is_share = value.unit == "%"
-        accepted = [one for one in self._accepted[-MAX_GIVEN:] if is_share or one.unit in ("", value.unit)]
-        given = list(dict.fromkeys((*self.given.recorded[-MAX_GIVEN:], *(one.number for one in accepted))))
-        recorded = self.outputs.recorded[-MAX_GIVEN:]
-        others = Sorted((*given, *recorded, *self.derivations.totals[:MAX_GIVEN]))
-        return any(
-            completes(number, tolerance(number, decimals), given, others, is_share=is_share)
-            for number, decimals in value.readings
-        ) or self._is_rate(value)
-
-    def _is_rate(self, value: Value) -> bool:
-        """Return whether a value is a rate or a yearly amount, times one that was given: kWh a year at a price."""
-        return any(
-            given and self._rates.has(number / given, 0.5 * 10.0**-decimals / abs(given))
-            for number, decimals in value.readings
-            for given in self.given.recorded[-MAX_GIVEN:]
-        )
+    def _computable(self) -> Sorted:
+        """The numbers with which others are computed; that of an error is no such number."""
+        failed = {call.order for call in self.calls if call.meaning.state == "failure"}
+        recorded = [fact.number for fact in self._operands if fact.call.order not in failed]
+        return Sorted((*recorded, *self.derivations.totals, *self.asked.recorded))
 
     @cached_property
-    def _rates(self) -> Sorted:
-        recorded = self.outputs.recorded[-MAX_GIVEN:]
-        rated = [rate.number for rate in self.derivations.rates[:MAX_RATES]]
-        return Sorted((*(one * period for one in recorded for period in PERIODS), *rated))
-
-    def accept(self, value: Value) -> None:
-        """Add a value of the answer that is supported: the next one may be computed from it."""
-        if self.is_readable:
-            self._accepted.append(value)
+    def asked(self) -> Numbers:
+        """The numbers of requests and of earlier messages."""
+        numbers = Numbers()
+        earlier = [text for each in self.episode.earlier for text in (*each.requests, *each.messages)]
+        for text in (*self.episode.requests, *earlier):
+            numbers.add_text(text.text)
+            numbers.add_sums(text.text)
+            for value in word_numbers(text.text, self.episode.language):
+                numbers.add(value.number)
+        numbers.close()
+        return numbers
 
 
 def _ordinal(date: tuple[int | None, int, int]) -> int | None:

@@ -189,7 +189,7 @@ class Counterparts:
             margin = tolerance(number, decimals)
             if own.has_amount(number, margin) or evidence.derivations.has_rate(number, margin, place.unit.measure):
                 return None
-            if evidence.given.is_near(number, margin):
+            if evidence.is_given(number, margin):
                 return None
         named = [fact for fact in same if fact.record in place.records] or same
         return Counterpart(named[-1], "medium")
