@@ -10,7 +10,15 @@ from itertools import combinations
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.episode import MAX_DIGITS, Episode, EpisodeCall
-from critiqor.diagnosis.claims.numbers import Numbers, adds_up, multiplies, scales, times_of_day, tolerance, written_forms
+from critiqor.diagnosis.claims.numbers import (
+    Numbers,
+    adds_up,
+    multiplies,
+    scales,
+    times_of_day,
+    tolerance,
+    written_forms,
+)
 from critiqor.diagnosis.claims.recorded.derivations import Derivations, Sorted, converted
 from critiqor.diagnosis.claims.recorded.facts import Fact, facts_of, given_facts, has_rows
 from critiqor.diagnosis.claims.recorded.record_names import RecordNames
@@ -261,7 +269,9 @@ class Evidence:
             return True
         if (time := _TIME.fullmatch(value.text)) and f"{time[1]}:{time[2]}" in self.seen:
             return True  # in many languages, hours and minutes are separated by a point
-        return self.is_readable and (self.asked.has(value) or self.given.has(value) or self.outputs.has(value) or self._is_total(value))
+        return self.is_readable and (
+            self.asked.has(value) or self.given.has(value) or self.outputs.has(value) or self._is_total(value)
+        )
 
     def _is_total(self, value: Value) -> bool:
         return any(
@@ -280,7 +290,7 @@ class Evidence:
 
     def is_stated_apart(self, value: Value, call: EpisodeCall) -> bool:
         """Return whether a value was given by the user, or is in the result of another call."""
-        if value.text in self.episode.request or self.requested.states(value):
+        if value.text in self.episode.request or self.requested.states(value) or self.asked.has(value):
             return True
         return any(value.text in other.numbers for other in self.calls if other is not call)
 
@@ -315,7 +325,9 @@ class Evidence:
             found = [value for value in left if self._derives(value)]
             if not found:
                 break
-            self._accepted += found
+            # A percentage is the last step of a computation: what it leads back to need not have been recorded.
+            self._accepted += [value for value in found if value.unit != "%"]
+            self._supported |= dict.fromkeys((value.text for value in found), True)
             left = [value for value in left if value not in found]
         self._supported |= dict.fromkeys((value.text for value in left), False)
         self._supported |= dict.fromkeys((value.text for value in self._accepted), True)
@@ -401,7 +413,7 @@ class Evidence:
         is_share, known, others = value.unit == "%", Sorted(own), self._computable
         for number, decimals in value.readings:
             margin = tolerance(number, decimals)
-            if adds_up(number, margin, alike, others):
+            if adds_up(number, margin, alike if decimals else [*alike, 1.0], others):  # all lines but the first
                 return True
             if is_share or margin > MAX_CHANCE * abs(number):
                 # Some two numbers have any such ratio, so both must be given or in the text.
@@ -416,9 +428,12 @@ class Evidence:
     @cached_property
     def _computable(self) -> Sorted:
         """The numbers with which others are computed; that of an error is no such number."""
-        failed = {call.order for call in self.calls if call.meaning.state == "failure"}
-        recorded = [fact.number for fact in self._operands if fact.call.order not in failed]
-        return Sorted((*recorded, *self.derivations.totals, *self.asked.recorded))
+        failed = Numbers()
+        for call in self.calls:
+            if call.meaning.state == "failure":
+                failed.add_text(call.text)
+        printed = set(self.outputs.recorded) - set(failed.recorded)
+        return Sorted((*printed, *self.derivations.totals, *self.given.recorded, *self.asked.recorded))
 
     @cached_property
     def asked(self) -> Numbers:
