@@ -37,6 +37,8 @@ MAX_CHANCE = 0.006
 """Maximum relative margin of a number that is hardly the ratio of two others by chance: it has three digits."""
 MAX_GIVEN = 24
 """Maximum number of given numbers that are combined with others."""
+MIN_LINES = 100
+"""Minimum number of lines of a file of which the first one may be left out: with fewer, it is one less by mistake."""
 MAX_STEPS = 3
 """Maximum number of steps of a computation whose results a text reports one by one."""
 MEASURES = {"eur": "EUR", "usd": "USD", "gbp": "GBP", "s": "time", "ms": "time", "min": "time", "h": "time"} | {
@@ -290,9 +292,13 @@ class Evidence:
 
     def is_stated_apart(self, value: Value, call: EpisodeCall) -> bool:
         """Return whether a value was given by the user, or is in the result of another call."""
-        if value.text in self.episode.request or self.requested.states(value) or self.asked.has(value):
+        if value.text in self.episode.request or self.requested.states(value) or self._is_asked(value):
             return True
         return any(value.text in other.numbers for other in self.calls if other is not call)
+
+    def _is_asked(self, value: Value) -> bool:
+        """Return whether a value is the sum of numbers of a request."""
+        return any(self.asked.is_near(number, tolerance(number, decimals)) for number, decimals in value.readings)
 
     @cached_property
     def requested(self) -> Numbers:
@@ -316,7 +322,7 @@ class Evidence:
         """Decide the numbers of a text: those that were recorded first, then those that follow from these in turn."""
         if not self.is_readable:
             return
-        left = []
+        left: list[Value] = []
         for value in values:
             if value.kind == "number":
                 is_known = self.states(value) or self.is_converted(value, text) or self.is_elapsed(value, text)
@@ -413,7 +419,9 @@ class Evidence:
         is_share, known, others = value.unit == "%", Sorted(own), self._computable
         for number, decimals in value.readings:
             margin = tolerance(number, decimals)
-            if adds_up(number, margin, alike if decimals else [*alike, 1.0], others):  # all lines but the first
+            if adds_up(number, margin, alike, others) or (
+                number >= MIN_LINES and not decimals and others.has(number + 1, 0.0)  # all lines but the first
+            ):
                 return True
             if is_share or margin > MAX_CHANCE * abs(number):
                 # Some two numbers have any such ratio, so both must be given or in the text.
