@@ -47,8 +47,10 @@ MEASURES = {"eur": "EUR", "usd": "USD", "gbp": "GBP", "s": "time", "ms": "time",
     "kwh": "energy",
 }
 """What the units of values measure."""
-MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+HOUR, DAY = 3_600.0, 86_400.0
 """In seconds."""
+MAX_TIMES = 12
+"""Maximum number of times of day that are compared with each other."""
 MAX_DAYS = 60
 """Maximum number of days that are compared with each other."""
 MIN_RATIO = 3
@@ -382,23 +384,22 @@ class Evidence:
     def is_elapsed(self, value: Value, text: str) -> bool:
         """Return whether a value of a text is the time between two known days or times of day: in another 90 days."""
         unit = unit_at(text, value.start, value.end)
-        if unit.measure not in ("time", ""):
+        if unit.measure != "time" and (unit.measure or not value.decimals):
             return False
-        factors = (unit.factor,) if unit.measure else (HOUR, MINUTE)
+        factor = unit.factor if unit.measure else HOUR  # 8.5 of a day of work
         for number, decimals in value.readings:
-            if unit.factor >= DAY and self._elapsed_days.has(
-                number * unit.factor / DAY, max(1.0, 0.5 * unit.factor / DAY)
-            ):
+            days = number * unit.factor / DAY
+            if unit.factor >= DAY and self._elapsed_days.has(days, max(1.0, 0.5 * unit.factor / DAY)):
                 return True
-            if any(self._elapsed_seconds.has(number * each, tolerance(number, decimals) * each) for each in factors):
+            if self._elapsed_seconds.has(number * factor, tolerance(number, decimals) * factor):
                 return True
         return False
 
     @cached_property
     def _elapsed_seconds(self) -> Sorted:
-        """The numbers of seconds between the times of day in outputs."""
-        times = list(dict.fromkeys(time for call in self.calls for time in times_of_day(call.text)))[:MAX_DAYS]
-        return Sorted(abs(one - other) for one, other in combinations(times, 2))
+        """The numbers of seconds between the times of day in outputs; of many times, some two have any distance."""
+        times = list(dict.fromkeys(time for call in self.calls for time in times_of_day(call.text)))
+        return Sorted(abs(one - other) for one, other in combinations(times, 2) if len(times) <= MAX_TIMES)
 
     @cached_property
     def _elapsed_days(self) -> Sorted:
