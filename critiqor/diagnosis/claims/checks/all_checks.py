@@ -14,6 +14,7 @@ from critiqor.diagnosis.claims.checks.derived import check_derived
 from critiqor.diagnosis.claims.checks.failures import check_failures
 from critiqor.diagnosis.claims.checks.figures import check_figures
 from critiqor.diagnosis.claims.checks.paging import check_paging
+from critiqor.diagnosis.claims.checks.presence import check_presence
 from critiqor.diagnosis.claims.checks.recipients import check_recipients
 from critiqor.diagnosis.claims.checks.sources import check_sources
 from critiqor.diagnosis.claims.checks.staleness import check_staleness
@@ -48,6 +49,7 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_quotations(episode, evidence),
         lambda: check_completeness(episode),
         lambda: check_staleness(episode),
+        lambda: check_presence(episode, evidence),
         lambda: check_paging(episode),
         lambda: check_actions(episode, evidence),
         lambda: check_domains(episode, evidence),
