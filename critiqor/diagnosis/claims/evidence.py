@@ -33,8 +33,8 @@ MAX_COMPARED = 300
 """Maximum number of numbers in the outputs of an episode with which those of its texts are compared."""
 MAX_DERIVED = 40
 """Maximum number of values of an episode for which arithmetic is tried."""
-MAX_CHANCE = 0.006
-"""Maximum relative margin of a number that is hardly the ratio of two others by chance: it has three digits."""
+MAX_CHANCE, MIN_PAIRS = 0.3, 50
+"""Maximum relative margin of a number that is hardly the ratio of two others by chance, for each pair of them."""
 MAX_GIVEN = 24
 """Maximum number of given numbers that are combined with others."""
 MIN_LINES = 100
@@ -424,13 +424,15 @@ class Evidence:
                 number >= MIN_LINES and not decimals and others.has(number + 1, 0.0)  # all lines but the first
             ):
                 return True
-            if is_share or margin > MAX_CHANCE * abs(number):
-                # Some two numbers have any such ratio, so both must be given or in the text.
-                if multiplies(number, margin, own, known, is_share=is_share):
-                    return True
-            elif multiplies(number, margin, [*own, *self.given.recorded[-MAX_GIVEN:]], others):
+            if multiplies(number, margin, own, known, is_share=is_share):
                 return True
-            if not is_share and scales(number, asked, others):
+            # Of many numbers, some two have any ratio, so the more there are, the more digits it must agree in.
+            chance = MAX_CHANCE / max(MIN_PAIRS, (len(own) + len(self._passed)) * len(others.numbers))
+            if is_share:
+                continue
+            if margin <= chance * abs(number) and multiplies(number, margin, [*own, *self._passed], others):
+                return True
+            if scales(number, asked, others):
                 return True
         return False
 
@@ -441,8 +443,14 @@ class Evidence:
         for call in self.calls:
             if call.meaning.state == "failure":
                 failed.add_text(call.text)
-        printed = set(self.outputs.recorded) - set(failed.recorded)
-        return Sorted((*printed, *self.derivations.totals, *self.given.recorded, *self.asked.recorded))
+        # A whole number in a text may be a part of a name.
+        printed = {*self.numbers, *(number for number in self.outputs.recorded if number % 1)} - set(failed.recorded)
+        return Sorted((*printed, *self.derivations.totals, *self._passed, *self.asked.recorded))
+
+    @cached_property
+    def _passed(self) -> list[float]:
+        """The numbers that were passed as arguments."""
+        return [fact.number for fact in self._operands if fact.record < 0][-MAX_GIVEN:]
 
     @cached_property
     def asked(self) -> Numbers:
