@@ -24,7 +24,7 @@ from critiqor.diagnosis.claims.recorded.facts import Fact, facts_of, given_facts
 from critiqor.diagnosis.claims.recorded.record_names import RecordNames
 from critiqor.diagnosis.claims.recorded.slips import MAX_VARIED, MIN_VARIED, variants
 from critiqor.diagnosis.claims.recorded.units import unit_at
-from critiqor.diagnosis.claims.values import Value, digits_of, values_in, word_numbers
+from critiqor.diagnosis.claims.values import Reading, Value, digits_of, values_in, word_numbers
 
 MAX_READ = 120
 """Maximum number of numbers in the outputs of an episode that are examined for arithmetic. With more of them, some
@@ -85,6 +85,7 @@ class Evidence:
         self.episode = episode
         self._supported: dict[str, bool] = {}
         """Values that were looked up, as they are written."""
+        self._stated: dict[tuple[str, tuple[Reading, ...]], bool] = {}
         self._by_measure: dict[str, Derivations] = {}
         self._accepted: list[Value] = []
         """Values of the answer that are supported: others may be computed from them."""
@@ -167,6 +168,13 @@ class Evidence:
     def has_rows(self) -> bool:
         """Whether an output has objects or rows with numbers."""
         return any(map(has_rows, self.calls))
+
+    def is_in_rows(self, value: Value) -> bool:
+        """Return whether an output with objects or rows may contain a number, rounded or not."""
+        number = int(value.digits or 0)
+        if number in self._digits:
+            return any(number in call.digits and has_rows(call) for call in self.calls)
+        return self.has_rows
 
     @cached_property
     def numbers(self) -> set[float]:
@@ -269,6 +277,12 @@ class Evidence:
 
     def states(self, value: Value) -> bool:
         """Return whether a value was given or recorded, or is a sum, an average or a count of what was recorded."""
+        key = value.text, value.readings
+        if key not in self._stated:
+            self._stated[key] = self._find(value)
+        return self._stated[key]
+
+    def _find(self, value: Value) -> bool:
         if self.is_written(value) or value.text in self.episode.request or self._is_version(value):
             return True
         if (time := _TIME.fullmatch(value.text)) and f"{time[1]}:{time[2]}" in self.seen:

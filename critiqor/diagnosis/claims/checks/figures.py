@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
@@ -268,14 +269,11 @@ class _Check:
     def _replaced(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return a claim with a value that a later run of the same command replaced, unless it compares both."""
         evidence = self._evidence
-        # What an action returned the second time is another thing: two orders have two numbers.
-        calls = [call for call in evidence.calls if call.kind is not Kind.ACTION]
         if not evidence.is_readable or len(value.digits) < MIN_REPLACED_DIGITS or stance.is_plan:
             return None
-        if len(calls) < 2 or len({(call.tool, call.arguments) for call in calls}) == len(calls):
+        last, old = self._repeated
+        if not old:
             return None
-        last = {(call.tool, call.arguments): call for call in calls if call.meaning.state != "failure"}
-        old = {call.order for call in calls if last.get((call.tool, call.arguments), call) is not call}
         current = [fact for fact in evidence.facts if fact.call.order not in old]
         stated = [fact for fact in evidence.facts if fact.call.order in old and _states(value, fact)]
         if not stated or any(_states(value, fact) for fact in current) or evidence.requested.states(value):
@@ -286,6 +284,18 @@ class _Check:
         if len(replacing) != 1 or not replacing[0].number or self._compares(stance, replacing[0]):
             return None
         return self._contradicted(stance, value, f"{replacing[0].text} later", later)
+
+    @cached_property
+    def _repeated(self) -> tuple[dict[tuple[str, str], EpisodeCall], set[int]]:
+        """The last calls by tool and arguments, and the positions of those that they repeat.
+
+        What an action returned the second time is another thing: two orders have two numbers.
+        """
+        calls = [call for call in self._evidence.calls if call.kind is not Kind.ACTION]
+        if len({(call.tool, call.arguments) for call in calls}) == len(calls):
+            return {}, set()
+        last = {(call.tool, call.arguments): call for call in calls if call.meaning.state != "failure"}
+        return last, {call.order for call in calls if last.get((call.tool, call.arguments), call) is not call}
 
     def _compares(self, stance: Stance, fact: Fact) -> bool:
         """Return whether the text gives the current value, too, or says that the other one is from before."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.outcomes.affected import affects, covers, is_change, is_look
+from critiqor.diagnosis.claims.outcomes.affected import covers, is_change, is_look
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.model.sanitize import excerpt
 
@@ -88,7 +88,7 @@ def _shows(episode: Episode, looks: list[EpisodeCall], name: str) -> EpisodeCall
             if all(map(_GONE.search, lines)):
                 return None
             later = [call for call in episode.calls if call.order > look.order]
-            return None if any(is_change(call) or affects(call, look) or covers(call, look) for call in later) else look
+            return None if any(is_change(call) or covers(call, look) for call in later) else look
     return None
 
 

@@ -73,11 +73,15 @@ def _old_result(speech: Speech, answer: EpisodeText, calls: list[EpisodeCall]) -
     latest = {
         call.line.split("|")[0].strip() or f"{call.tool} {call.arguments}": call for call in calls if is_look(call)
     }
-    for look in latest.values():
+    changes = [call for call in calls if is_change(call)]
+    for look in latest.values() if changes else ():
+        if look.order > changes[-1].order:
+            continue
         if look.line and not is_examination(look) and (not speech.values or has_doubts or _SEARCH.search(look.line)):
             continue
         later = [call for call in calls if call.order > look.order]
-        change = next((call for call in reversed(later) if affects(call, look)), None)
+        after = [call for call in changes if call.order > look.order]
+        change = next((call for call in reversed(after) if affects(call, look)), None)
         if change is None or any(call.order > change.order and covers(call, look) for call in later):
             continue
         if is_examination(look) and _is_disclosed(speech, look):

@@ -109,8 +109,6 @@ def _tables(text: str) -> set[str]:
 
 def affects(change: EpisodeCall, look: EpisodeCall) -> bool:
     """Return whether a change is about what a look has shown."""
-    if not is_change(change):
-        return False
     if change.line:
         if look.line and _PROBE.search(look.line) and _RELOADS.search(change.line):
             return True

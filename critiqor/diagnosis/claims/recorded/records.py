@@ -174,6 +174,8 @@ def _continues(line: str, before: str, sign: str) -> bool:
 
 
 def _line(line: str) -> Iterator[Record]:
+    if not _DIGIT.search(line):
+        return  # nobody asks for a record without a number
     if line.lstrip().startswith("{"):
         try:
             yield from _objects(decode_json(line), (), "")

@@ -27,7 +27,7 @@ class OtherRow(NamedTuple):
 
 def row_of_other(evidence: Evidence, counterparts: Counterparts, stance: Stance, value: Value) -> OtherRow | None:
     """Return the number of the row that a clause names, if the claimed one belongs to another row of the column."""
-    if not evidence.is_readable or len(value.digits) < MIN_DIGITS or not evidence.facts:
+    if not evidence.is_readable or len(value.digits) < MIN_DIGITS or not evidence.is_in_rows(value):
         return None
     place = counterparts.place(stance, value)
     if not place.records or not (place.is_row or counterparts.names_one(stance, value)):
