@@ -292,8 +292,11 @@ class Evidence:
         )
 
     def _is_total(self, value: Value) -> bool:
+        # A sum is often given in a larger unit: so many kWh of Wh.
         return any(
-            self.derivations.has_total(number, tolerance(number, decimals)) for number, decimals in value.readings
+            self.derivations.has_total(number * factor, tolerance(number, decimals) * factor)
+            for number, decimals in value.readings
+            for factor in (1.0, 1e3)
         )
 
     def _is_version(self, value: Value) -> bool:

@@ -14,7 +14,6 @@ from critiqor.diagnosis.claims.checks.derived import check_derived
 from critiqor.diagnosis.claims.checks.failures import check_failures
 from critiqor.diagnosis.claims.checks.figures import check_figures
 from critiqor.diagnosis.claims.checks.paging import check_paging
-from critiqor.diagnosis.claims.checks.presence import check_presence
 from critiqor.diagnosis.claims.checks.recipients import check_recipients
 from critiqor.diagnosis.claims.checks.sources import check_sources
 from critiqor.diagnosis.claims.checks.staleness import check_staleness
@@ -31,6 +30,7 @@ from critiqor.diagnosis.claims.deeds.services import check_services
 from critiqor.diagnosis.claims.deeds.unread import check_unread
 from critiqor.diagnosis.claims.episode import Episode
 from critiqor.diagnosis.claims.evidence import Evidence
+from critiqor.diagnosis.claims.outcomes.presence import check_presence
 from critiqor.diagnosis.claims.recorded.quotations import check_quotations
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from itertools import accumulate
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
@@ -31,6 +32,8 @@ MIN_WORD, MAX_WORD = 2, 100
 """Numbers in words that are checked: one is also an article, and a larger one is hardly exact."""
 MIN_PARTS = 3
 """Minimum number of parts of a version that is compared."""
+ROUNDING = 0.01
+"""Below this, the difference of two sums of amounts is one of rounding."""
 MIN_INVENTED = 2
 """Minimum number of figures without any source that are no coincidence."""
 MAX_LISTED = 4
@@ -144,10 +147,15 @@ class _Check:
         """Return whether a number is a fact that must come from somewhere: a measure, an amount, or a cell, exactly."""
         if stance.is_plan or stance.is_uncertain or self._text.call is not None or _is_common(value):
             return False
-        if _FORMULA.search(stance.lowered):
+        if _FORMULA.search(stance.lowered) or self._is_total(stance, value):
             return False
         exact = value.unit == "%" or value.decimals or len(value.digits.rstrip("0")) >= MIN_DIGITS
         return bool(exact) and bool(value.unit or stance.statement.cells or value.decimals)
+
+    def _is_total(self, stance: Stance, value: Value) -> bool:
+        """Return whether a number is the sum of those before it: 495 plus 250 and 120, together 865."""
+        before = [one.number for one in self._speech.values_of(stance) if one.readings and one.start < value.start]
+        return any(abs(total - value.number) < ROUNDING for total in list(accumulate(reversed(before)))[1:])
 
     def _misplaced(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return the contradiction of a number that was recorded for another thing than the one a text names."""

@@ -172,8 +172,8 @@ def _name_words(name: str) -> tuple[str, ...]:
 
 
 _PARTS = re.compile(r"[-_.]")
-_LETTER = re.compile(r"(?<![\w.'’-])[^\W\d_a-z](?![\w'’.-]| [a-z])|(?<=[a-z] )[^\W\d_a-z](?![\w'’.-])")
-"""A letter that is a name; before a word it may be an article, unless it stands within a sentence."""
+_LETTER = re.compile(r"(?<![\w.'’-])[^\W\d_a-z](?![\w'’-]|\.\w)")
+"""A letter that may be a name, if rows are named by letters; an article counts, too, so that nothing is concluded."""
 
 
 def _is_code(word: str) -> bool:
