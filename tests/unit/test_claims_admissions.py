@@ -101,7 +101,8 @@ def test_a_commit_after_the_tests_leaves_their_result_as_it_was() -> None:
 
 
 def test_times_with_a_point_and_totals_of_the_answer_are_known() -> None:
-    story = Story().user("Boka tåget.").calls("sj_book", {"train": "422"}, '{"status": "confirmed", "dep": "06:28"}')
+    booked = '{"status": "confirmed", "dep": "06:28", "fares": [495, 250, 120]}'
+    story = Story().user("Boka tåget.").calls("sj_book", {"train": "422"}, booked)
     story.says("Bokat: avgång 06.28, biljett 495 kr plus 250 kr och 120 kr, tillsammans 865 kr.").finishes()
     assert "unsupported_claim" not in story.types()
 

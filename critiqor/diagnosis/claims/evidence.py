@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date as calendar_date
 from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.episode import MAX_DIGITS, Episode, EpisodeCall
-from critiqor.diagnosis.claims.numbers import Numbers, completes, tolerance, written_forms
+from critiqor.diagnosis.claims.numbers import (
+    Numbers,
+    adds_up,
+    multiplies,
+    scales,
+    times_of_day,
+    tolerance,
+    written_forms,
+)
 from critiqor.diagnosis.claims.recorded.derivations import Derivations, Sorted, converted
 from critiqor.diagnosis.claims.recorded.facts import Fact, facts_of, given_facts, has_rows
 from critiqor.diagnosis.claims.recorded.record_names import RecordNames
 from critiqor.diagnosis.claims.recorded.slips import MAX_VARIED, MIN_VARIED, variants
 from critiqor.diagnosis.claims.recorded.units import unit_at
-from critiqor.diagnosis.claims.values import Value, digits_of, values_in, word_numbers
+from critiqor.diagnosis.claims.values import Reading, Value, digits_of, values_in, word_numbers
 
 MAX_READ = 120
 """Maximum number of numbers in the outputs of an episode that are examined for arithmetic. With more of them, some
@@ -25,19 +33,24 @@ MAX_COMPARED = 300
 """Maximum number of numbers in the outputs of an episode with which those of its texts are compared."""
 MAX_DERIVED = 40
 """Maximum number of values of an episode for which arithmetic is tried."""
+MAX_CHANCE, MIN_PAIRS = 0.3, 50
+"""Maximum relative margin of a number that is hardly the ratio of two others by chance, for each pair of them."""
 MAX_GIVEN = 24
 """Maximum number of given numbers that are combined with others."""
-PERIODS = (7.0, 12.0, 24.0, 28.0, 30.0, 31.0, 52.0, 60.0, 365.0)
-"""Numbers that everybody knows: days of a week, months of a year."""
+MIN_LINES = 100
+"""Minimum number of lines of a file of which the first one may be left out: with fewer, it is one less by mistake."""
+MAX_STEPS = 3
+"""Maximum number of steps of a computation whose results a text reports one by one."""
 MEASURES = {"eur": "EUR", "usd": "USD", "gbp": "GBP", "s": "time", "ms": "time", "min": "time", "h": "time"} | {
     **dict.fromkeys(("kb", "mb", "gb"), "size"),
     "km": "length",
     "kwh": "energy",
 }
 """What the units of values measure."""
-MAX_RATES = 100
-DAY = 86_400.0
-"""Seconds of a day."""
+HOUR, DAY = 3_600.0, 86_400.0
+"""In seconds."""
+MAX_TIMES = 12
+"""Maximum number of times of day that are compared with each other."""
 MAX_DAYS = 60
 """Maximum number of days that are compared with each other."""
 MIN_RATIO = 3
@@ -72,6 +85,7 @@ class Evidence:
         self.episode = episode
         self._supported: dict[str, bool] = {}
         """Values that were looked up, as they are written."""
+        self._stated: dict[tuple[str, tuple[Reading, ...]], bool] = {}
         self._by_measure: dict[str, Derivations] = {}
         self._accepted: list[Value] = []
         """Values of the answer that are supported: others may be computed from them."""
@@ -138,16 +152,10 @@ class Evidence:
 
     @cached_property
     def given(self) -> Numbers:
-        """The numbers of arguments, requests and earlier messages."""
+        """The numbers of arguments."""
         numbers = Numbers()
         for call in self.calls:
             numbers.add_text(call.facts)
-        earlier = [text for each in self.episode.earlier for text in (*each.requests, *each.messages)]
-        for text in (*self.episode.requests, *earlier):
-            numbers.add_text(text.text)
-            numbers.add_sums(text.text)
-            for value in word_numbers(text.text, self.episode.language):
-                numbers.add(value.number)
         numbers.close()
         return numbers
 
@@ -160,6 +168,13 @@ class Evidence:
     def has_rows(self) -> bool:
         """Whether an output has objects or rows with numbers."""
         return any(map(has_rows, self.calls))
+
+    def is_in_rows(self, value: Value) -> bool:
+        """Return whether an output with objects or rows may contain a number, rounded or not."""
+        number = int(value.digits or 0)
+        if number in self._digits:
+            return any(number in call.digits and has_rows(call) for call in self.calls)
+        return self.has_rows
 
     @cached_property
     def numbers(self) -> set[float]:
@@ -262,15 +277,26 @@ class Evidence:
 
     def states(self, value: Value) -> bool:
         """Return whether a value was given or recorded, or is a sum, an average or a count of what was recorded."""
+        key = value.text, value.readings
+        if key not in self._stated:
+            self._stated[key] = self._find(value)
+        return self._stated[key]
+
+    def _find(self, value: Value) -> bool:
         if self.is_written(value) or value.text in self.episode.request or self._is_version(value):
             return True
         if (time := _TIME.fullmatch(value.text)) and f"{time[1]}:{time[2]}" in self.seen:
             return True  # in many languages, hours and minutes are separated by a point
-        return self.is_readable and (self.given.has(value) or self.outputs.has(value) or self._is_total(value))
+        return self.is_readable and (
+            self.asked.has(value) or self.given.has(value) or self.outputs.has(value) or self._is_total(value)
+        )
 
     def _is_total(self, value: Value) -> bool:
+        # A sum is often given in a larger unit: so many kWh of Wh.
         return any(
-            self.derivations.has_total(number, tolerance(number, decimals)) for number, decimals in value.readings
+            self.derivations.has_total(number * factor, tolerance(number, decimals) * factor)
+            for number, decimals in value.readings
+            for factor in (1.0, 1e3)
         )
 
     def _is_version(self, value: Value) -> bool:
@@ -285,9 +311,13 @@ class Evidence:
 
     def is_stated_apart(self, value: Value, call: EpisodeCall) -> bool:
         """Return whether a value was given by the user, or is in the result of another call."""
-        if value.text in self.episode.request or self.requested.states(value):
+        if value.text in self.episode.request or self.requested.states(value) or self._is_asked(value):
             return True
         return any(value.text in other.numbers for other in self.calls if other is not call)
+
+    def _is_asked(self, value: Value) -> bool:
+        """Return whether a value is the sum of numbers of a request."""
+        return any(self.asked.is_near(number, tolerance(number, decimals)) for number, decimals in value.readings)
 
     @cached_property
     def requested(self) -> Numbers:
@@ -307,11 +337,31 @@ class Evidence:
             supported = self._supported[value.text] = not self.is_readable or self.states(value) or self._derives(value)
         return supported
 
+    def accept(self, values: Iterable[Value], text: str) -> None:
+        """Decide the numbers of a text: those that were recorded first, then those that follow from these in turn."""
+        if not self.is_readable:
+            return
+        left: list[Value] = []
+        for value in values:
+            if value.kind == "number":
+                is_known = self.states(value) or self.is_converted(value, text) or self.is_elapsed(value, text)
+                (self._accepted if is_known else left).append(value)
+        for _ in range(MAX_STEPS):
+            found = [value for value in left if self._derives(value)]
+            if not found:
+                break
+            # A percentage is the last step of a computation: what it leads back to need not have been recorded.
+            self._accepted += [value for value in found if value.unit != "%"]
+            self._supported |= dict.fromkeys((value.text for value in found), True)
+            left = [value for value in left if value not in found]
+        self._supported |= dict.fromkeys((value.text for value in left), False)
+        self._supported |= dict.fromkeys((value.text for value in self._accepted), True)
+
     def _derives(self, value: Value) -> bool:
         self._derivations -= 1
         if self._derivations < 0 or not self.derivations.is_complete:
             return True
-        return self.is_computed(value) or self.is_combined(value) or self._is_periodic(value)
+        return self.is_computed(value) or self.is_combined(value)
 
     def is_computed(self, value: Value) -> bool:
         """Return whether a value follows from recorded numbers that belong together and measure the same."""
@@ -340,19 +390,33 @@ class Evidence:
                 return True
             for other, factor in converted(number, unit):
                 margin = tolerance(number, decimals) * factor
-                if self.outputs.is_near(other, margin) or self.given.is_near(other, margin):
+                if self.outputs.is_near(other, margin) or self.is_given(other, margin):
                     return True
         return False
 
+    def is_given(self, number: float, margin: float) -> bool:
+        """Return whether a number was given by the user or as an argument."""
+        return self.asked.is_near(number, margin) or self.given.is_near(number, margin)
+
     def is_elapsed(self, value: Value, text: str) -> bool:
-        """Return whether a value of a text is the time between two known days: valid for another 90 days."""
+        """Return whether a value of a text is the time between two known days or times of day: in another 90 days."""
         unit = unit_at(text, value.start, value.end)
-        if unit.measure != "time" or unit.factor < DAY:
+        if unit.measure != "time" and (unit.measure or not value.decimals):
             return False
-        return any(
-            self._elapsed_days.has(number * unit.factor / DAY, max(1.0, 0.5 * unit.factor / DAY))
-            for number, _ in value.readings
-        )
+        factor = unit.factor if unit.measure else HOUR  # 8.5 of a day of work
+        for number, decimals in value.readings:
+            days = number * unit.factor / DAY
+            if unit.factor >= DAY and self._elapsed_days.has(days, max(1.0, 0.5 * unit.factor / DAY)):
+                return True
+            if self._elapsed_seconds.has(number * factor, tolerance(number, decimals) * factor):
+                return True
+        return False
+
+    @cached_property
+    def _elapsed_seconds(self) -> Sorted:
+        """The numbers of seconds between the times of day in outputs; of many times, some two have any distance."""
+        times = list(dict.fromkeys(time for call in self.calls for time in times_of_day(call.text)))
+        return Sorted(abs(one - other) for one, other in combinations(times, 2) if len(times) <= MAX_TIMES)
 
     @cached_property
     def _elapsed_days(self) -> Sorted:
@@ -365,52 +429,58 @@ class Evidence:
         days = list(dict.fromkeys(day for date in named if (day := _ordinal(date)) is not None))[:MAX_DAYS]
         return Sorted(abs(one - other) for one, other in combinations(days, 2))
 
-    def _is_periodic(self, value: Value) -> bool:
-        """Return whether a value is a known number of times another one: per year, per day."""
-        if value.unit in ("%", "temperature") or MEASURES.get(value.unit, value.unit) == "time":
-            return False
-        order = self._known
+    def is_combined(self, value: Value) -> bool:
+        """Return whether a value follows from one that was given or that a text reports, and another one."""
+        accepted, asked = self._accepted[-MAX_GIVEN:], self.asked.recorded[-MAX_GIVEN:]
+        own = [*(one.number for one in accepted), *asked]
+        alike = [*(one.number for one in accepted if one.unit in ("", value.unit) or not value.unit), *asked]
+        is_share, known, others = value.unit == "%", Sorted(own), self._computable
         for number, decimals in value.readings:
             margin = tolerance(number, decimals)
-            for factor in PERIODS:
-                if order.has(number / factor, margin / factor) or order.has(number * factor, margin * factor):
-                    return True
+            if adds_up(number, margin, alike, others) or (
+                number >= MIN_LINES and not decimals and others.has(number + 1, 0.0)  # all lines but the first
+            ):
+                return True
+            if multiplies(number, margin, own, known, is_share=is_share):
+                return True
+            # Of many numbers, some two have any ratio, so the more there are, the more digits it must agree in.
+            chance = MAX_CHANCE / max(MIN_PAIRS, (len(own) + len(self._passed)) * len(others.numbers))
+            if is_share:
+                continue
+            if margin <= chance * abs(number) and multiplies(number, margin, [*own, *self._passed], others):
+                return True
+            if scales(number, asked, others):
+                return True
         return False
 
     @cached_property
-    def _known(self) -> Sorted:
-        return Sorted((*self.outputs.recorded, *self.derivations.totals, *self.given.recorded))
-
-    def is_combined(self, value: Value) -> bool:
-        """Return whether a value follows from one that was given, or from one of the same text, and another one."""
-        is_share = value.unit == "%"
-        accepted = [one for one in self._accepted[-MAX_GIVEN:] if is_share or one.unit in ("", value.unit)]
-        given = list(dict.fromkeys((*self.given.recorded[-MAX_GIVEN:], *(one.number for one in accepted))))
-        recorded = self.outputs.recorded[-MAX_GIVEN:]
-        others = Sorted((*given, *recorded, *self.derivations.totals[:MAX_GIVEN]))
-        return any(
-            completes(number, tolerance(number, decimals), given, others, is_share=is_share)
-            for number, decimals in value.readings
-        ) or self._is_rate(value)
-
-    def _is_rate(self, value: Value) -> bool:
-        """Return whether a value is a rate or a yearly amount, times one that was given: kWh a year at a price."""
-        return any(
-            given and self._rates.has(number / given, 0.5 * 10.0**-decimals / abs(given))
-            for number, decimals in value.readings
-            for given in self.given.recorded[-MAX_GIVEN:]
-        )
+    def _computable(self) -> Sorted:
+        """The numbers with which others are computed; that of an error is no such number."""
+        failed = Numbers()
+        for call in self.calls:
+            if call.meaning.state == "failure":
+                failed.add_text(call.text)
+        # A whole number in a text may be a part of a name.
+        printed = {*self.numbers, *(number for number in self.outputs.recorded if number % 1)} - set(failed.recorded)
+        return Sorted((*printed, *self.derivations.totals, *self._passed, *self.asked.recorded))
 
     @cached_property
-    def _rates(self) -> Sorted:
-        recorded = self.outputs.recorded[-MAX_GIVEN:]
-        rated = [rate.number for rate in self.derivations.rates[:MAX_RATES]]
-        return Sorted((*(one * period for one in recorded for period in PERIODS), *rated))
+    def _passed(self) -> list[float]:
+        """The numbers that were passed as arguments."""
+        return [fact.number for fact in self._operands if fact.record < 0][-MAX_GIVEN:]
 
-    def accept(self, value: Value) -> None:
-        """Add a value of the answer that is supported: the next one may be computed from it."""
-        if self.is_readable:
-            self._accepted.append(value)
+    @cached_property
+    def asked(self) -> Numbers:
+        """The numbers of requests and of earlier messages."""
+        numbers = Numbers()
+        earlier = [text for each in self.episode.earlier for text in (*each.requests, *each.messages)]
+        for text in (*self.episode.requests, *earlier):
+            numbers.add_text(text.text)
+            numbers.add_sums(text.text)
+            for value in word_numbers(text.text, self.episode.language):
+                numbers.add(value.number)
+        numbers.close()
+        return numbers
 
 
 def _ordinal(date: tuple[int | None, int, int]) -> int | None:

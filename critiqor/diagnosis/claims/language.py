@@ -51,6 +51,8 @@ class LanguageData(msgspec.Struct, forbid_unknown_fields=True):
     formerly: list[str]
     persists: list[str]
     informed: list[str]
+    absent: list[str]
+    """Words before, or behind, something of which there is none."""
     once: list[str]
     rerun: list[str]
     overcome: list[str]
@@ -77,6 +79,7 @@ _LISTS = (
     "formerly",
     "persists",
     "informed",
+    "absent",
     "once",
     "overcome",
 )

@@ -11,8 +11,10 @@ from critiqor.diagnosis.claims.values import Reading, Value, recorded_numbers
 
 MAX_NUMBERS = 400
 """Maximum number of different numbers that are kept."""
-MAX_COMBINED = 32
-"""Maximum number of numbers that are combined with each other; of more, some pair has any result."""
+MAX_SCALED = 24
+"""Maximum number of recorded numbers of which one is a proportion."""
+PERIODS = Sorted((7.0, 12.0, 24.0, 28.0, 30.0, 31.0, 52.0, 60.0, 365.0))
+"""Numbers that everybody knows: days of a week, months of a year."""
 MAX_ADDED = 12
 """Maximum number of neighbouring numbers that are added up."""
 MAX_GROUPED = 300
@@ -158,31 +160,28 @@ class Numbers:
                 return True
         return False
 
-    def derives(self, value: Value) -> bool:
-        """Return whether a value follows from two of the numbers."""
-        numbers = [*self._recorded, *self._totals][-MAX_COMBINED:]
-        order = Sorted(numbers)
-        number, decimals = value.readings[0]
-        return completes(number, tolerance(number, decimals), numbers, order, is_share=value.unit == "%")
-
     def is_near(self, number: float, margin: float) -> bool:
         """Return whether a number was recorded, or is a total."""
         return self._order("all", (*self._recorded, *self._totals)).has(number, margin)
 
 
-def completes(claimed: float, margin: float, given: list[float], order: Sorted, *, is_share: bool) -> bool:
-    """Return whether arithmetic with a number that was given and another one results in a claimed number."""
+def adds_up(claimed: float, margin: float, own: list[float], others: Sorted) -> bool:
+    """Return whether a claimed number is the sum or the difference of one of a text's own numbers and another one."""
+    has = others.has
+    return any(has(claimed - one, margin) or has(one - claimed, margin) or has(one + claimed, margin) for one in own)
+
+
+def multiplies(claimed: float, margin: float, own: list[float], others: Sorted, *, is_share: bool = False) -> bool:
+    """Return whether a claimed number is the product, the ratio or the share of a text's own number and another one."""
     relative = margin / abs(claimed) if claimed else 0.0
-    share = claimed / 100
-    has = order.has
-    for one in given:
-        if has(claimed - one, margin) or has(one - claimed, margin) or has(one + claimed, margin):
-            return True
+    has, share = others.has, claimed / 100
+    for one in own:
         if not one or not claimed:
             continue
         # Products, quotients, and so many percent of something.
         for other in (claimed / one, one / claimed, claimed * one, claimed / (one / 100)):
-            if has(other, abs(other) * relative + 1e-9):
+            slack = abs(other) * relative + 1e-9
+            if has(other, slack) or PERIODS.has(other, slack):
                 return True
         for change in (1 + one / 100, 1 - one / 100):
             if change > 0 and has(claimed / change, margin / change):
@@ -192,6 +191,12 @@ def completes(claimed: float, margin: float, given: list[float], order: Sorted, 
             if factor > 0 and (has(one * factor, slack) or has(one / factor, slack / factor**2)):
                 return True
     return False
+
+
+def scales(claimed: float, asked: list[float], others: Sorted) -> bool:
+    """Return whether a claimed number is a recorded one in the ratio of a number that was asked for and another one."""
+    amounts = others.numbers[:MAX_SCALED]
+    return any(one and others.has(claimed * amount / one, 1e-9) for one in asked for amount in amounts)
 
 
 def _delimiter(lines: list[str]) -> str:
@@ -207,11 +212,18 @@ def _cells(line: str, delimiter: str) -> list[tuple[float, ...]]:
     return [numbers for cell in line.split(delimiter) for numbers in recorded_numbers(cell)]
 
 
+def times_of_day(text: str) -> list[float]:
+    """Return the times of day in a text, in seconds."""
+    if ":" not in text:
+        return []
+    return [float(one[1]) * 3600 + float(one[2]) * 60 + float(one[3] or 0) for one in _CLOCK.finditer(text)]
+
+
 def _clock_seconds(line: str) -> list[float]:
     """Return the times of a line in seconds, and the differences of neighbouring ones."""
     if ":" not in line or not _MAY_BE_TIME.search(line):
         return []
-    times = [float(match[1]) * 3600 + float(match[2]) * 60 + float(match[3] or 0) for match in _CLOCK.finditer(line)]
+    times = times_of_day(line)
     minutes = [float(match[1]) * 60 + float(f"{match[2]}.{match[3]}") for match in _MINUTES.finditer(line)]
     hours = [hour for match in _CLOCK.finditer(line) for hour in (float(match[1]), float(match[1]) + 12)]
     return [*times, *minutes, *hours, *(abs(later - before) for before, later in pairwise(times))]

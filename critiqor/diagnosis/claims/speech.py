@@ -253,6 +253,10 @@ class Speech:
             return []
         return [hit for hit in self._between(stance.statement.start, stance.statement.end) if hit.mark & bit]
 
+    def places(self, stance: Stance, name: str) -> list[tuple[int, int]]:
+        """Return where a statement contains entries of a list of the language file: start and end in the text."""
+        return [(hit.start, hit.end) for hit in self._hits_of(stance, name)]
+
     def limits_state(self, stance: Stance) -> bool:
         """Return whether a statement limits what is said, and not only a number: `still open`, not `still 4 seats`."""
         return any(not _AMOUNT.match(self._lowered, hit.end) for hit in self._hits_of(stance, "limits"))

@@ -50,6 +50,8 @@ _MAY_BE_MONTH = re.compile(r"\d\d-[01]\d(?!\d)")
 _YEAR_MONTH = re.compile(r"(?<![\d-])(?:19|20)\d\d-(?:0[1-9]|1[0-2])(?![\d-])")
 _DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})[./-](\d{1,2})[./-](\d{4})(?!\d)")
 _SHORT_DATE = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(?!\d)(?=[\s,;)]|$)")
+_POINTED = frozenset(("de", "nl", "pl", "ru", "sv", "tr"))
+"""Languages that write a day and a month with points; elsewhere the second point ends a sentence: at 1.07."""
 _CJK_DATE = re.compile(r"(?:(\d{4})\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号일]")
 _MAY_LAST = re.compile(r"\d\s?[^\W\d_]+,?(?:\s[^\W\d_]{1,3})?\s?\d")
 """A unit between two numbers."""
@@ -189,7 +191,7 @@ def _dates(text: str, language: Language | None) -> list[Value]:
             found.append((match, int(match[1]), int(match[2]), int(match[3])))
         for match in _DAY_FIRST.finditer(text):
             found.append((match, int(match[3]), int(match[2]), int(match[1])))
-        for match in _SHORT_DATE.finditer(text):
+        for match in _SHORT_DATE.finditer(text) if language is None or language.code in _POINTED else ():
             found.append((match, None, int(match[2]), int(match[1])))
     dates = [
         Value("date", match.start(), match.end(), match[0], date=(year, month, day))

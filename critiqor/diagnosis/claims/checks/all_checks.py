@@ -28,7 +28,7 @@ from critiqor.diagnosis.claims.deeds.unread import check_unread
 from critiqor.diagnosis.claims.deeds.written_files import check_written_files
 from critiqor.diagnosis.claims.episode import Episode
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.outcomes.outdated import check_outdated
+from critiqor.diagnosis.claims.outcomes.presence import check_presence
 from critiqor.diagnosis.claims.recorded.quotations import check_quotations
 
 
@@ -47,7 +47,7 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_quotations(episode, evidence),
         lambda: check_completeness(episode),
         lambda: check_staleness(episode),
-        lambda: check_outdated(episode),
+        lambda: check_presence(episode, evidence),
         lambda: check_paging(episode),
         lambda: check_actions(episode, evidence),
         lambda: check_domains(episode, evidence),

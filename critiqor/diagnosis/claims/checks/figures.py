@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
+from itertools import accumulate
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
@@ -30,6 +32,12 @@ MIN_WORD, MAX_WORD = 2, 100
 """Numbers in words that are checked: one is also an article, and a larger one is hardly exact."""
 MIN_PARTS = 3
 """Minimum number of parts of a version that is compared."""
+ROUNDING = 0.01
+"""Below this, the difference of two sums of amounts is one of rounding."""
+MIN_INVENTED = 2
+"""Minimum number of figures without any source that are no coincidence."""
+MAX_LISTED = 4
+"""Maximum number of figures that are named in a finding."""
 MAX_VALUES = 40
 """Maximum number of values of one text that are checked."""
 
@@ -43,12 +51,16 @@ def check_figures(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
         words = word_numbers(speech.text, speech.language) if episode.calls else []
         if not speech.values and not words:
             continue
+        evidence.accept(speech.values, speech.text)
         check = _Check(evidence, text, speech, moments, words)
+        found: list[CheckedClaim] = []
         for stance in speech.stances:
             if not stance.is_question:
-                claims += [claim for value in speech.values_of(stance) if (claim := check.judge(stance, value))]
-                claims += check.judge_words(stance)
-                claims += check.judge_times(stance)
+                found += [claim for value in speech.values_of(stance) if (claim := check.judge(stance, value))]
+                found += check.judge_words(stance)
+                found += check.judge_times(stance)
+        check.judge_origin(found)
+        claims += found
     return claims
 
 
@@ -65,6 +77,9 @@ class _Check:
         self._words = words
         self._left = MAX_VALUES
         self._counterparts = Counterparts(evidence, speech, words)
+        self._figures: set[int] = set()
+        self._unseen: set[int] = set()
+        """Places of figures, and of those that were not seen and do not follow."""
         self._totals: dict[int, list[tuple[str, str]]] = {}
         """Sums of what was recorded, in order, as they are written with so many decimals, and their digits."""
 
@@ -80,6 +95,8 @@ class _Check:
         if value.kind != "number":
             return None
         evidence = self._evidence
+        if self._is_figure(stance, value):
+            self._figures.add(value.start)
         lists_all = evidence.episode.lists_all
         if not lists_all and not evidence.is_readable:
             return self._slip(stance, value)
@@ -87,7 +104,6 @@ class _Check:
             return self._contradicted(stance, value, opposite.text, opposite.call)
         if evidence.states(value) or (evidence.is_readable and self._is_restated(value)):
             replaced = self._replaced(stance, value) or self._misplaced(stance, value)
-            evidence.accept(value)
             return replaced or (self._found(value) if lists_all else None)
         recorded = None if evidence.is_vast else self._counterparts.find(stance, value)
         if recorded is not None:
@@ -98,11 +114,48 @@ class _Check:
         if (aggregate := wrong_aggregate(evidence, self._speech, stance, value)) is not None:
             return self._contradicted(stance, value, aggregate[0], aggregate[1].call)
         if not evidence.supports(value):
+            if evidence.is_complete and value.start in self._figures:
+                self._unseen.add(value.start)
             return self._not_found(value)
-        evidence.accept(value)
         if evidence.is_readable:
             return self._derived(value)
         return self._claim(value, "unverifiable", "too many numbers were recorded", [])
+
+    def judge_origin(self, claims: list[CheckedClaim]) -> None:
+        """Make a problem of figures that come from nowhere: most of those of an answer were not seen and do not follow.
+
+        One such figure may be known from elsewhere, or computed in a way that is not recognized.
+        """
+        nowhere = {self._text.text[one.start : one.end]: one for one in claims if one.start in self._unseen}
+        if len(nowhere) < MIN_INVENTED or 2 * len(nowhere) < len(self._figures) or any(one.problem for one in claims):
+            return
+        first = next(iter(nowhere.values()))
+        listed = ", ".join(excerpt(text, 20) for text in list(nowhere)[:MAX_LISTED])
+        looked = [call for call in self._evidence.calls if call.has_result][-MAX_SOURCES:]
+        first.calls = looked[-1:]
+        first.problem = Problem(
+            type="unsupported_claim",
+            about=("figures",),
+            severity="high",
+            confidence=70,
+            title=f"Reported figures that nothing returned: {listed}",
+            explanation=f"No result, argument or message contains {listed}, and they do not follow from those that do.",
+            recommendation="Have the agent report figures only from what it has read, and say what it could not read.",
+        )
+
+    def _is_figure(self, stance: Stance, value: Value) -> bool:
+        """Return whether a number is a fact that must come from somewhere: a measure, an amount, or a cell, exactly."""
+        if stance.is_plan or stance.is_uncertain or self._text.call is not None or _is_common(value):
+            return False
+        if _FORMULA.search(stance.lowered) or self._is_total(stance, value):
+            return False
+        exact = value.unit == "%" or value.decimals or len(value.digits.rstrip("0")) >= MIN_DIGITS
+        return bool(exact) and bool(value.unit or stance.statement.cells or value.decimals)
+
+    def _is_total(self, stance: Stance, value: Value) -> bool:
+        """Return whether a number is the sum of those before it: 495 plus 250 and 120, together 865."""
+        before = [one.number for one in self._speech.values_of(stance) if one.readings and one.start < value.start]
+        return any(abs(total - value.number) < ROUNDING for total in list(accumulate(reversed(before)))[1:])
 
     def _misplaced(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return the contradiction of a number that was recorded for another thing than the one a text names."""
@@ -224,14 +277,11 @@ class _Check:
     def _replaced(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return a claim with a value that a later run of the same command replaced, unless it compares both."""
         evidence = self._evidence
-        # What an action returned the second time is another thing: two orders have two numbers.
-        calls = [call for call in evidence.calls if call.kind is not Kind.ACTION]
         if not evidence.is_readable or len(value.digits) < MIN_REPLACED_DIGITS or stance.is_plan:
             return None
-        if len(calls) < 2 or len({(call.tool, call.arguments) for call in calls}) == len(calls):
+        last, old = self._repeated
+        if not old:
             return None
-        last = {(call.tool, call.arguments): call for call in calls if call.meaning.state != "failure"}
-        old = {call.order for call in calls if last.get((call.tool, call.arguments), call) is not call}
         current = [fact for fact in evidence.facts if fact.call.order not in old]
         stated = [fact for fact in evidence.facts if fact.call.order in old and _states(value, fact)]
         if not stated or any(_states(value, fact) for fact in current) or evidence.requested.states(value):
@@ -242,6 +292,18 @@ class _Check:
         if len(replacing) != 1 or not replacing[0].number or self._compares(stance, replacing[0]):
             return None
         return self._contradicted(stance, value, f"{replacing[0].text} later", later)
+
+    @cached_property
+    def _repeated(self) -> tuple[dict[tuple[str, str], EpisodeCall], set[int]]:
+        """The last calls by tool and arguments, and the positions of those that they repeat.
+
+        What an action returned the second time is another thing: two orders have two numbers.
+        """
+        calls = [call for call in self._evidence.calls if call.kind is not Kind.ACTION]
+        if len({(call.tool, call.arguments) for call in calls}) == len(calls):
+            return {}, set()
+        last = {(call.tool, call.arguments): call for call in calls if call.meaning.state != "failure"}
+        return last, {call.order for call in calls if last.get((call.tool, call.arguments), call) is not call}
 
     def _compares(self, stance: Stance, fact: Fact) -> bool:
         """Return whether the text gives the current value, too, or says that the other one is from before."""
@@ -304,6 +366,17 @@ class _Check:
 
 
 _VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+\.\d+)(?![\w.])")
+
+
+_FORMULA = re.compile(r"\d\s?[×÷*·=/]\s[€$£]?\d|\d\s?[×÷·][€$£]?\d")
+"""Arithmetic that a text shows, so that everybody can check it."""
+
+
+def _is_common(value: Value) -> bool:
+    """Return whether a number can be a year or a status of HTTP, which everybody knows."""
+    if not value.text.isdigit() or value.unit:
+        return False
+    return 1900 <= value.number < 2100 or 200 <= value.number < 600
 
 
 def _parts(version: str) -> list[str]:

@@ -38,6 +38,10 @@ MAX_RATIO = 5.0
 """A number that is more times as large as a recorded one is not meant to be that one."""
 
 
+MAX_BESIDE = 8
+"""Maximum number of characters between a number and the name beside it: 3.12% for A."""
+
+
 class Counterpart(NamedTuple):
     """A recorded number with how certain it is that it was meant."""
 
@@ -77,7 +81,7 @@ class Counterparts:
         unit = unit_at(text, value.start, value.end)
         mentions = self._mentions.get(statement.start)
         if mentions is None:
-            mentions = self._mentions[statement.start] = directory.mentions(stance.lowered)
+            mentions = self._mentions[statement.start] = directory.mentions(stance.lowered, statement.text)
         offset = value.start - statement.start
         if len(statement.cells) > 1:
             number = statement.text[:offset].count("|") - (statement.text.lstrip().startswith("|"))
@@ -135,8 +139,15 @@ class Counterparts:
         if not mentions or not frozenset.intersection(*(one.records for one in mentions)):
             return False
         # A word of a longer text is no name: rain of "rain and snow likely".
-        names = {name for fact in self._evidence.directory.of(mentions[-1].records) for name in fact.names}
-        return any(stance.lowered[one.start : one.end] in names for one in mentions)
+        facts = self._evidence.directory.of(mentions[-1].records)
+        names = {name for fact in facts for name in fact.names}
+        named = [one for one in mentions if stance.lowered[one.start : one.end] in names]
+        others = [one for one in self._speech.values_of(stance) if clause.start <= one.start < clause.end]
+        if any(states(one, fact) for one in others for fact in facts if fact.is_structured):
+            # The clause gives the value of the thing, too, and compares it: only a name beside the number is meant.
+            start, end = value.start - stance.statement.start, value.end - stance.statement.start
+            named = [one for one in named if 0 <= one.start - end <= MAX_BESIDE or 0 <= start - one.end <= MAX_BESIDE]
+        return bool(named)
 
     def _may_stand_for_any(self, stance: Stance, value: Value) -> bool:
         """Return whether a number can stand for one of many: for a cell of a row, a measure, or a count of things."""
@@ -189,7 +200,7 @@ class Counterparts:
             margin = tolerance(number, decimals)
             if own.has_amount(number, margin) or evidence.derivations.has_rate(number, margin, place.unit.measure):
                 return None
-            if evidence.given.is_near(number, margin):
+            if evidence.is_given(number, margin):
                 return None
         named = [fact for fact in same if fact.record in place.records] or same
         return Counterpart(named[-1], "medium")
@@ -353,6 +364,15 @@ class Counterparts:
                 margin = max(0.5 * 10.0**-decimals, MAX_ROUNDING * abs(number))
                 ranges += [((number - margin) * factor, (number + margin) * factor) for factor in _FACTORS]
         return ranges
+
+
+def states(value: Value, fact: Fact) -> bool:
+    """Return whether a number is a recorded one, rounded or not."""
+    return any(
+        abs(number - other) <= 0.5 * 10.0 ** -min(decimals, least) + 1e-9
+        for number, decimals in value.readings
+        for other, least in fact.readings
+    )
 
 
 _NEXT_WORD = re.compile(r"[^\W\d_]+")

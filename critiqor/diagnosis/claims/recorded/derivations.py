@@ -134,7 +134,7 @@ class Derivations:
 
     def _all_shares(self) -> Iterator[float]:
         counts = list(dict.fromkeys(self.counts))[:MAX_OPERANDS]
-        for one, other in chain(self._pairs(), combinations((*counts, *self._numbers[-MAX_OPERANDS:]), 2)):
+        for one, other in chain(self._pairs(), combinations(counts, 2)):
             if one and other:
                 yield from (one / other, other / one, abs(one - other) / abs(one), abs(one - other) / abs(other))
 

@@ -153,7 +153,7 @@ def _numbers(cell: Cell) -> list[Value]:
     text = cell.text
     if _PLAIN.fullmatch(text):
         return [Value("number", 0, len(text), text, read_number(text))]
-    if _STAMP.match(text):
+    if not _DIGIT.search(text) or _STAMP.match(text):
         return []
     return [value for value in values_in(text) if value.kind == "number"]
 

@@ -71,6 +71,16 @@ class RecordNames:
         return phrases
 
     @cached_property
+    def _letters(self) -> dict[str, frozenset[int]]:
+        """The records whose name is one letter: variant A."""
+        found: dict[str, set[int]] = {}
+        for record, facts in self._records.items():
+            for name in facts[0].names if facts[0].is_structured else ():
+                if len(name) == 1 and name.isalpha():
+                    found.setdefault(name, set()).add(record)
+        return {name: frozenset(records) for name, records in found.items()}
+
+    @cached_property
     def _unspaced(self) -> list[tuple[str, frozenset[int]]]:
         found: dict[str, set[int]] = {}
         for record, facts in self._records.items():
@@ -83,9 +93,12 @@ class RecordNames:
         ]
         return known[:MAX_UNSPACED]
 
-    def mentions(self, lowered: str) -> list[Mention]:
-        """Return where a sentence in lower case names records, in order."""
+    def mentions(self, lowered: str, text: str = "") -> list[Mention]:
+        """Return where a sentence, in lower case and as it is, names records, in order."""
         found = []
+        for letter in _LETTER.finditer(text) if self._letters else ():
+            if (named := self._letters.get(letter[0].lower())) is not None:
+                found.append(Mention(letter.start(), letter.end(), named))
         words = self._words
         for match in _WORD.finditer(lowered):
             for name, named in self._phrases.get(match[0], ()):
@@ -159,6 +172,8 @@ def _name_words(name: str) -> tuple[str, ...]:
 
 
 _PARTS = re.compile(r"[-_.]")
+_LETTER = re.compile(r"(?<![\w.'’-])[^\W\d_a-z](?![\w'’-]|\.\w)")
+"""A letter that may be a name, if rows are named by letters; an article counts, too, so that nothing is concluded."""
 
 
 def _is_code(word: str) -> bool:

@@ -114,7 +114,7 @@ def _texts(values: list[object]) -> list[str]:
 
 def _is_name(text: str) -> bool:
     """Return whether a text says what a record is about, or in which unit its numbers are."""
-    return (1 < len(text) <= MAX_NAME or text in "%€$£¥") and not _is_numeric(text)
+    return (1 < len(text) <= MAX_NAME or text in "%€$£¥" or text.isupper()) and not _is_numeric(text)
 
 
 def _head(value: dict[object, object]) -> list[str]:
@@ -174,6 +174,8 @@ def _continues(line: str, before: str, sign: str) -> bool:
 
 
 def _line(line: str) -> Iterator[Record]:
+    if not _DIGIT.search(line):
+        return  # nobody asks for a record without a number
     if line.lstrip().startswith("{"):
         try:
             yield from _objects(decode_json(line), (), "")
@@ -219,7 +221,7 @@ def _rows(block: list[str], sign: str) -> Iterator[Record]:
         header = [""] * len(row)
         if is_headed:
             header = _columns(rows[0], row) if sign == " " else [cell for cell, _ in rows[0]]
-        names = tuple(cell for cell, _ in row if len(cell) > 1 and not _is_numeric(cell))
+        names = tuple(cell for cell, _ in row if (len(cell) > 1 or cell.isupper()) and not _is_numeric(cell))
         cells = tuple(Cell(name, cell) for name, (cell, _) in zip(header, row, strict=False) if _DIGIT.search(cell))
         yield Record(names, cells, True)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.numbers import tolerance
-from critiqor.diagnosis.claims.recorded.counterpart import Counterparts
+from critiqor.diagnosis.claims.recorded.counterpart import Counterparts, states
 from critiqor.diagnosis.claims.recorded.derivations import Derivations
 from critiqor.diagnosis.claims.recorded.facts import Fact
 from critiqor.diagnosis.claims.speech import Speech, Stance
@@ -27,16 +27,16 @@ class OtherRow(NamedTuple):
 
 def row_of_other(evidence: Evidence, counterparts: Counterparts, stance: Stance, value: Value) -> OtherRow | None:
     """Return the number of the row that a clause names, if the claimed one belongs to another row of the column."""
-    if not evidence.is_readable or len(value.digits) < MIN_DIGITS or not evidence.facts:
+    if not evidence.is_readable or len(value.digits) < MIN_DIGITS or not evidence.is_in_rows(value):
         return None
     place = counterparts.place(stance, value)
     if not place.records or not (place.is_row or counterparts.names_one(stance, value)):
         return None
     named = evidence.directory.of(place.records)
-    if not named or any(_is_stated(value, fact) for fact in named):
+    if not named or any(states(value, fact) for fact in named):
         return None
     columns = {fact.series: fact for fact in named if fact.is_structured}
-    others = [fact for fact in evidence.facts if fact.series in columns and _is_stated(value, fact)]
+    others = [fact for fact in evidence.facts if fact.series in columns and states(value, fact)]
     if not others or evidence.is_stated_apart(value, others[0].call):
         return None
     own = Derivations(named)
@@ -58,7 +58,7 @@ def wrong_rank(
     if not evidence.is_complete or stance.statement.cells or _is_filtered(evidence, speech, value):
         return None
     place = counterparts.place(stance, value)
-    named = [fact for fact in evidence.directory.of(place.records) if fact.is_structured and _is_stated(value, fact)]
+    named = [fact for fact in evidence.directory.of(place.records) if fact.is_structured and states(value, fact)]
     if len(named) != 1:
         return None
     column = [fact for fact in evidence.facts if fact.series == named[0].series and fact.call is named[0].call]
@@ -87,12 +87,3 @@ def _has_classes(column: list[Fact]) -> bool:
 
 def _number(fact: Fact) -> float:
     return fact.number
-
-
-def _is_stated(value: Value, fact: Fact) -> bool:
-    """Return whether a number is a recorded one, rounded or not."""
-    return any(
-        abs(number - other) <= 0.5 * 10.0 ** -min(decimals, least) + 1e-9
-        for number, decimals in value.readings
-        for other, least in fact.readings
-    )
