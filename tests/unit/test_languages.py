@@ -19,7 +19,7 @@ FOLDER = Path(critiqor.__file__).parent / "diagnosis/claims/languages"
 CODES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "sv", "tr", "zh")
 LISTS = (
     *("function_words", "negations", "trouble", "limits", "reassuring", "uncertain", "future", "attribution"),
-    *("totality", "superlatives", "formerly", "persists", "informed", "once", "rerun"),
+    *("totality", "superlatives", "formerly", "persists", "informed", "contact", "once", "rerun"),
 )
 TABLES = ("numbers", "scale", "months", "weekdays")
 ACTIONS = (

@@ -51,6 +51,7 @@ class LanguageData(msgspec.Struct, forbid_unknown_fields=True):
     formerly: list[str]
     persists: list[str]
     informed: list[str]
+    contact: list[str]
     once: list[str]
     rerun: list[str]
     numbers: dict[str, float]
@@ -76,6 +77,7 @@ _LISTS = (
     "formerly",
     "persists",
     "informed",
+    "contact",
     "once",
 )
 

@@ -206,11 +206,11 @@ class Speech:
                 clause = self._stance(place)
                 # What follows a condition or a plan belongs to it: "it must pass, and the result is posted". What the
                 # agent says that it has done itself does not: "you'll get a reminder, and I've texted Tom".
-                is_plan = clause.is_plan or (is_plan and not self._is_own_deed(clause))
+                is_plan = clause.is_plan or (is_plan and not self.is_own_deed(clause))
                 clauses.append(msgspec.structs.replace(clause, is_plan=True) if is_plan else clause)
         return clauses
 
-    def _is_own_deed(self, clause: Stance) -> bool:
+    def is_own_deed(self, clause: Stance) -> bool:
         """Return whether a clause says that the agent has done something."""
         if self.language is None or not clause.marks:
             return False

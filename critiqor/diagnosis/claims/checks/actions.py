@@ -53,13 +53,6 @@ CLASSES: dict[str, ActionClass] = {
         needs_subject=True,
         kind="check",
     ),
-    "visual": ActionClass(
-        _traces(
-            *("browser", "chrom", "firefox", "safari", "webkit", "screenshot", "playwright", "puppeteer", "selenium")
-        ),
-        needs_subject=True,
-        kind="inspection",
-    ),
     "send": ActionClass(),
     "backup": ActionClass(),
     "restore": ActionClass(needs_subject=True),
@@ -290,7 +283,7 @@ MIN_UNSEEN_NAMES = 2
 
 def _is_elsewhere(clause: Stance, name: str, evidence: Evidence) -> bool:
     """Return whether a check is said to have been made with things that appear nowhere: Firefox, VoiceOver."""
-    if name not in ("test", "visual", "rerun"):
+    if name not in ("test", "rerun"):
         return False
     names = set(_PROPER.findall(clause.statement.text))
     known = f"{evidence.seen} {evidence.episode.request.lower()}"

@@ -135,14 +135,29 @@ MAX_ACTION = 40
 def _names_argument(arguments: dict[str, object], capability: Capability) -> bool:
     for name, value in arguments.items() if capability.arguments else ():
         plain = name.lower().replace("_", "")
-        says_so = plain in capability.arguments or (plain.startswith(("send", "notify")) and "send" in capability.tools)
-        if says_so and not (isinstance(value, str | bool | int | None) and _is_no(value)):
+        if plain.startswith(("send", "notify")) and "send" in capability.tools:
+            says_so = not (isinstance(value, str | bool | int | None) and _is_no(value))
+        else:
+            says_so = plain in capability.arguments and _names_somebody(value)
+        if says_so:
             return True
     return False
 
 
 def _is_no(value: object) -> bool:
     return (value.lower() if isinstance(value, str) else value) in _NO
+
+
+def _names_somebody(value: object) -> bool:
+    """Return whether an argument holds a word that is not only a no: two guests and a day are nobody's names."""
+    if isinstance(value, dict | list):
+        return any(map(_names_somebody, value.values() if isinstance(value, dict) else value))
+    if isinstance(value, str):
+        return _LETTERS.search(value) is not None and not _is_no(value)
+    return value is True
+
+
+_LETTERS = re.compile(r"[^\W\d_]{2}|\+\d{6}")
 
 
 @lru_cache(maxsize=2048)

@@ -24,8 +24,6 @@ LOOKING = ("inspect", "reconcile", "monitor", "test", "visual", "rerun")
 """Classes of verbs with which an agent says that it looked at something."""
 MAX_STATEMENT = 400
 """Maximum number of characters of a statement that is examined."""
-_BEFORE = 90
-"""Maximum number of characters between a verb and the place that it is about."""
 
 
 class _Data(msgspec.Struct, forbid_unknown_fields=True):
@@ -117,7 +115,9 @@ def _claim(speech: Speech, hit: Hit, domain: Domain) -> Stance | None:
         return None
     if not domain.verbs or is_ticked:
         return stance
-    near = speech.part(stance, min(len(stance.lowered), hit.end - start + _BEFORE))
+    # The verb comes before the place, or behind it in the same clause: "I removed the slack: the tests pass" has none.
+    end = next((clause.statement.end for clause in speech.clauses(stance) if _holds(clause, hit)), hit.end)
+    near = speech.part(stance, end - start)
     return stance if any(speech.has(near, f"actions.{name}") for name in domain.verbs) else None
 
 
