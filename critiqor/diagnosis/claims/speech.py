@@ -227,8 +227,12 @@ class Speech:
 
     def part(self, stance: Stance, length: int) -> Stance:
         """Return the beginning of a statement with how it is meant."""
-        statement = stance.statement
-        return self._stance(Statement(statement.start, statement.start + length, statement.text[:length]))
+        return self.between(stance, 0, length)
+
+    def between(self, stance: Stance, start: int, end: int) -> Stance:
+        """Return a part of a statement, by its places in it, with how it is meant."""
+        begin = stance.statement.start
+        return self._stance(Statement(begin + start, begin + end, stance.statement.text[start:end]))
 
     def words(self, stance: Stance, name: str) -> list[str]:
         """Return the words of a statement that are entries of a list of the language file."""
@@ -252,6 +256,10 @@ class Speech:
         """Return whether any statement contains an entry of a list of the language file."""
         bit = self.language.vocabulary.bit(name) if self.language is not None else 0
         return any(stance.marks & bit for stance in self.stances)
+
+    def admits(self) -> bool:
+        """Return whether any statement admits that something is missing, limited or not certain."""
+        return any(one.is_bad_news or one.is_limited or one.is_uncertain for one in self.stances)
 
     @property
     def values(self) -> list[Value]:

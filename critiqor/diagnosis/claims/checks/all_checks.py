@@ -24,6 +24,7 @@ from critiqor.diagnosis.claims.deeds.contacts import check_contacts
 from critiqor.diagnosis.claims.deeds.domains import check_domains
 from critiqor.diagnosis.claims.deeds.duplicates import check_duplicates
 from critiqor.diagnosis.claims.deeds.followups import check_followups
+from critiqor.diagnosis.claims.deeds.inspections import check_inspections
 from critiqor.diagnosis.claims.deeds.items import check_items
 from critiqor.diagnosis.claims.deeds.repetitions import check_repetitions
 from critiqor.diagnosis.claims.deeds.requested import check_requested
@@ -54,6 +55,7 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_paging(episode),
         lambda: check_actions(episode, evidence),
         lambda: check_contacts(episode, evidence),
+        lambda: check_inspections(episode, evidence),
         lambda: check_domains(episode, evidence),
         lambda: check_repetitions(episode),
         lambda: check_items(episode),
@@ -61,7 +63,7 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_services(episode),
         lambda: check_duplicates(episode),
         lambda: check_followups(episode),
-        lambda: check_unread(episode, evidence),
+        lambda: check_unread(episode),
     )
     found = [claim for check in checks for claim in check()]
     claims: list[CheckedClaim] = []

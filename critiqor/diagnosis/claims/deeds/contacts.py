@@ -56,7 +56,9 @@ def check_contacts(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
         return []
     effects = [call for call in evidence.calls if call.has_effect]
     return [
-        unsupported(answer, clause, "contact", reason="no call that could have reached anybody was recorded", kind="action")
+        unsupported(
+            answer, clause, "contact", reason="no call that could have reached anybody was recorded", kind="action"
+        )
         for clause in said
         if not any(_names_same(call, clause) for call in effects)
     ]

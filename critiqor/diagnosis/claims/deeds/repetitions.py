@@ -21,7 +21,7 @@ SHARE = 0.5
 REPEATING = ("test", "rerun", "monitor", "inspect", "visual")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _TIMES = re.compile(
-    r"\s?(?:[\w-]+ ){0,2}?(?:times|runs|iterations|repetitions|rounds|attempts|repeats|passes|mal|durchläufe\w*"
+    r"\s?(?:[\w-]+ ){0,2}?(?:times|runs|iterations|repetitions|rounds|attempts|repeats|passes|resamples|resamplings|simulations|permutations|trials|epochs|draws|mal|simulationen|durchläufe\w*"
     r"|läufe\w*|wiederholungen|fois|exécutions|itérations|veces|ejecuciones|iteraciones|vezes|execuções|iterações|volte"
     r"|esecuzioni|iterazioni|keer|iteraties|razy|przebieg\w*|раза?|прогон\w*|запуск\w*|kez|defa|gånger|körningar)\b|\s?[次遍轮回번회]|\s?مر(?:ة|ات)",
     re.IGNORECASE,

@@ -236,7 +236,9 @@ def _is_comment(text: str, quotation: Quotation, *, is_signed: bool) -> bool:
     before = text[text.rfind("\n", 0, quotation.start) + 1 : quotation.start]
     is_line = before.strip(' "“«„').endswith(">") and not before.strip(' >"“«„')
     is_long = len(_WORD.findall(quotation.text)) >= MIN_COMMENT
-    return is_line and is_long and (not is_signed or _SIGNED.match(text[quotation.end : quotation.end + 60]) is not None)
+    return (
+        is_line and is_long and (not is_signed or _SIGNED.match(text[quotation.end : quotation.end + 60]) is not None)
+    )
 
 
 MIN_COMMENT = 4
