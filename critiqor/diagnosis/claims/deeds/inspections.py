@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
+from critiqor.diagnosis.claims.deeds.capabilities import is_opaque
 from critiqor.diagnosis.claims.deeds.looks import (
     Reference,
     brought_nothing,
@@ -23,8 +24,10 @@ from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value, word_numbers
 from critiqor.diagnosis.signals.text import stems, tokens
+from critiqor.diagnosis.signals.tool_calls import words_of_tool
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
+from critiqor.spans.calls import Kind
 
 READING = ("inspect", "reconcile")
 LOOKING = (*READING, "test", "visual", "rerun")
@@ -36,6 +39,8 @@ MIN_SHARED = 2
 MAX_COUNT = 60
 """Maximum number of things that are counted."""
 MIN_STEM = 4
+STEM = 5
+"""Number of letters by which words are compared: in any part of a call, and as the beginning of a word."""
 MAX_STATEMENT = 500
 """Maximum number of characters of a statement that is examined."""
 _BULK = re.compile(r"\*|\bfor \w+ in\b|\bxargs\b|-exec\b|\s-[rR]\b|--all\b|\bwhile\b|\bglob\(|\.iterdir\(|os\.walk")
@@ -63,12 +68,28 @@ def _clauses(speech: Speech) -> Iterator[Stance]:
     for stance in speech.stances:
         if stance.is_question or stance.is_uncertain or stance.statement.cells or stance.statement.is_quoted:
             continue
-        if len(stance.lowered) <= MAX_STATEMENT and _looks(speech, stance):
+        if len(stance.lowered) <= MAX_STATEMENT and any(speech.has(stance, f"actions.{name}") for name in LOOKING):
             yield from (part for part in _parts_of(speech, stance) if _looks(speech, part))
 
 
 def _looks(speech: Speech, stance: Stance) -> bool:
-    return any(speech.has(stance, f"actions.{name}") for name in LOOKING)
+    """Return whether a statement says that something was looked at; bad news may follow: I read it, and it is wrong."""
+    verbs = [word for name in LOOKING for word in speech.words(stance, f"actions.{name}")]
+    if not verbs:
+        return False
+    end = min(stance.lowered.find(word) + len(word) for word in verbs)
+    before = speech.between(stance, 0, end)
+    return not (before.is_bad_news or before.is_limited or _is_denied(speech, stance, end))
+
+
+def _is_denied(speech: Speech, stance: Stance, end: int) -> bool:
+    """Return whether the clause of a verb that ends at a place denies it: geprüft habe ich das nicht."""
+    place = stance.statement.start + end
+    return any(
+        clause.is_bad_news and speech.negates_after and speech.has(clause, "negations")
+        for clause in speech.clauses(stance)
+        if clause.statement.start < place <= clause.statement.end
+    )
 
 
 def _parts_of(speech: Speech, stance: Stance) -> Iterator[Stance]:
@@ -77,7 +98,7 @@ def _parts_of(speech: Speech, stance: Stance) -> Iterator[Stance]:
     begin = end = 0
     for clause in speech.clauses(stance):
         place = clause.statement.start - start
-        is_fact = not (clause.is_plan or clause.is_uncertain or clause.is_limited)
+        is_fact = not (clause.is_plan or clause.is_uncertain)
         if not is_fact or stance.lowered[end:place].strip() not in _COMMAS:
             if end > begin:
                 yield speech.between(stance, begin, end)
@@ -105,6 +126,8 @@ def _claim(
         name = _unseen(evidence, speech, clause)
         if name:
             return unsupported(text, clause, "source", reason=f"{excerpt(name, 40)} appears in no call")
+    if text.call is None and _is_unmatched(episode, evidence, speech, clause):
+        return unsupported(text, clause, "look", reason="every recorded call is about something else")
     left = _left_out(evidence, text, clause)
     if left:
         names = ", ".join(excerpt(name, 30) for name in left[:3])
@@ -155,7 +178,7 @@ def _content(text: str) -> set[str]:
 def _too_few(evidence: Evidence, speech: Speech, clause: Stance) -> str:
     """Return why fewer things were read than a clause says; empty if not."""
     for value in _counts(speech, clause):
-        if _SOURCE.match(speech.text, value.end):
+        if _SOURCE.match(speech.text, value.end) and not any(map(is_opaque, evidence.calls)):
             read = {
                 call.arguments for call in evidence.calls if not brought_nothing(call) and not is_answered_search(call)
             }
@@ -178,11 +201,14 @@ def _too_few(evidence: Evidence, speech: Speech, clause: Stance) -> str:
 
 
 _SOURCE = re.compile(
-    r"\s?(?:[^\W\d_]+\s){0,2}?(?:portal\w*|sites?|websites?|webseiten|shops?|stores?|läden|anbieter\w*|providers?|vendors?"
+    r"\s?(?:[^\W\d_]+\s){0,2}?(?:portal\w*|sites?|websites?|webseiten|shops?|stores?|läden|anbieter\w*|providers?"
+    r"|vendors?"
     r"|sources?|quellen|papers?|studies|studien|articles?|artikel\w*|études|articoli|artículos|artigos|tiendas|lojas"
-    r"|negozi|boutiques|insurers?|aseguradoras|seguradoras|airlines|fuentes|fontes|fonti|proveedores|fornecedores|sklep\w*"
+    r"|negozi|boutiques|insurers?|aseguradoras|seguradoras|airlines|fuentes|fontes|fonti|proveedores|fornecedores"
+    r"|sklep\w*"
     r"|magasins|winkels|bronnen|źród\w+|källor|kaynak\w*|сайт\w*|магазин\w*|источник\w*|стат(?:ьи|ей)|site'?\w*)\b"
-    r"|\s?(?:家|个)?(?:网站|平台|来源|篇)|\s?(?:店舗|サイト|社|つのサイト|本の論文|件の論文)|\s?(?:곳|개 사이트|편의 논문)|\s?مصادر",
+    r"|\s?(?:家|个)?(?:网站|平台|来源|篇)"
+    r"|\s?(?:店舗|サイト|社|つのサイト|[本件]の論文|곳|개 사이트|편의 논문|مصادر)",
     re.IGNORECASE,
 )
 """Things that are read one by one, and whose names need not be in the call."""
@@ -242,6 +268,68 @@ def _unseen(evidence: Evidence, speech: Speech, clause: Stance) -> str:
 _PROPER = re.compile(r"(?<=[\w,] )[A-Z][\w&-]{3,}|(?<=[\w,] )[A-Z]{3,}\b")
 
 
+def _is_unmatched(episode: Episode, evidence: Evidence, speech: Speech, clause: Stance) -> bool:
+    """Return whether the agent says that it looked at something else, too, and no call is left for that.
+
+    Each call is what another statement is about, or cannot look at anything.
+    """
+    if len(episode.request) > MAX_REQUEST:
+        return False
+    looks = [call for call in evidence.calls if call.kind not in (Kind.ACTION, Kind.CHANGE)]
+    stance = next(one for one in speech.stances if one.statement.start <= clause.statement.start < one.statement.end)
+    if not speech.is_own(clause):
+        return False
+    verbs = {part for name in LOOKING for verb in speech.words(stance, f"actions.{name}") for part in verb.split()}
+    said = {word for word in _topic(stance.lowered) - verbs if _OWN_WORK.search(word) is None}
+    # What follows may be what the look has shown: I checked the cluster. All pods are running.
+    start = stance.statement.start
+    elsewhere = stems(_topic(speech.lowered[:start]))
+    is_asked = _asks_for(episode, {word for word in said if word[:STEM] not in elsewhere})
+    if not said or not (is_asked or not looks or _TOO.search(clause.lowered)):
+        return False
+    numbers = {value.digits for value in speech.values if value.start < start}
+    for call in evidence.calls:
+        around = f"{call.tool} {call.facts} {call.text}".lower()
+        if any(word[:MIN_STEM] in around for word in said) or is_opaque(call):
+            return False
+        about = call.stems | stems(call.words) | stems(set(words_of_tool(call.tool)))
+        if call in looks and not (elsewhere & about or numbers & {str(digits) for digits in call.digits}):
+            return False  # it may be the look that the clause speaks of
+    return True
+
+
+def _asks_for(episode: Episode, said: set[str]) -> bool:
+    """Return whether the user has named what a clause is about, in English: the names of tools are, too."""
+    language = episode.language
+    is_english = language is not None and language.code == "en"
+    return is_english and any(len(word) >= MIN_NAMED and word in episode.topics for word in said)
+
+
+MIN_NAMED = 6
+"""Minimum number of letters of a word of the request that says what was to be looked at."""
+_TOO = re.compile(
+    r"\b(?:also|too|as well|additional(?:ly)?|in addition|besides|furthermore|moreover|on top|auch|zusätzlich"
+    r"|außerdem|zudem"
+    r"|ebenfalls|darüber hinaus|aussi|également|en plus|par ailleurs|también|además|igualmente|também|além disso|ainda"
+    r"|anche|inoltre|ook|daarnaast|bovendien|tevens|też|także|również|ponadto|dodatkowo|также|тоже|кроме того|ayrıca"
+    r"|också"
+    r"|även|dessutom)\b|另外|还|還|也|此外|同时|また|も確認|さらに|加えて|또한|추가로|도 확인|أيضا|كذلك"
+)
+
+
+def _topic(text: str) -> set[str]:
+    return {word for word in tokens(text) if len(word) >= MIN_WORD or not word.isascii()} - small_words()
+
+
+MAX_REQUEST = 300
+"""Maximum number of characters of a request that holds no material of its own."""
+_OWN_WORK = re.compile(
+    r"arithm|calcul|comput|\bsum|total|math|spell|gramm|typo|wording|draft|logic|formul|figure|number|rechn|summ"
+    r"|tipp|schreib"
+    r"|zahl|cálcul|número|cuenta|calc|orto|chiffre|somm|conti|cijfer|reken|liczb|oblicz|расч|числ|сумм|hesap|sayı"
+    r"|räkn|siffr"
+)
+"""What an agent checks without any call: its own arithmetic and its own words."""
 _NAME = r"(?:[A-Z][\w.+-]*\w|[A-Z]{2,}\d*)"
 _LIST = re.compile(rf"{_NAME}(?:(?:,| and| und| et| y| e| en| och| i| ve| oraz|,? &|/)\s?{_NAME})+")
 _SPLIT = re.compile(r", | (?:and|und|et|y|e|en|och|i|ve|oraz) | & |/|,")

@@ -22,10 +22,14 @@ MIN_SNIPPET = 40
 """Minimum number of characters that show something of what a reference leads to."""
 MAX_REFERENCES = 60
 _WALL = re.compile(
-    r"subscri(?:be|ption|bers?)\b|\bsign in to\b|\blog ?in to\b|already a (?:member|subscriber)|\bpaywall|(?:get|full) access\b"
-    r"|\baccess (?:denied|required)|just a moment|verif\w+ (?:that )?you are (?:a )?human|are you (?:a )?(?:human|robot)"
-    r"|captcha|enable (?:javascript|cookies)|unusual traffic|preview only|\bfull text\b.{0,40}(?:sign|log|purchase|access)"
-    r"|abonnieren|abonnent|anmelden, um|abonnez-vous|réservé aux abonnés|suscr[ií]b|solo para suscriptores|assin(?:e|antes)\b"
+    r"subscri(?:be|ption|bers?)\b|\bsign in to\b|\blog ?in to\b|already a (?:member|subscriber)|\bpaywall|(?:get"
+    r"|full) access\b"
+    r"|\baccess (?:denied|required)|just a moment|verif\w+ (?:that )?you are (?:a )?human|are you (?:a )?(?:human"
+    r"|robot)"
+    r"|captcha|enable (?:javascript|cookies)|unusual traffic|preview only|\bfull text\b.{0,40}(?:sign|log|purchase"
+    r"|access)"
+    r"|abonnieren|abonnent|anmelden, um|abonnez-vous|réservé aux abonnés|suscr[ií]b|solo para suscriptores|assin(?:e"
+    r"|antes)\b"
     r"|abbonati|riservato agli abbonati|abonnees|alleen voor abonnees|zaloguj się|dla prenumerator|оформите подписку"
     r"|только для подписчиков|abone ol|prenumerera|登录后|订阅后|会員限定|有料会員|구독자 전용|로그인 후|للمشتركين",
     re.IGNORECASE,

@@ -22,7 +22,7 @@ def check_requested(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
     language = speech.language
     if language is None or any(map(may_do_anything, effects)):
         return []
-    wanted = wanted_deeds(episode.requests[-1].text, language)
+    wanted = wanted_deeds(episode.requests[-1].text, language) - {"send"}  # `contacts` judges what was sent
     claims = []
     for clause in done_clauses(speech) if wanted else ():
         for name in sorted(wanted):

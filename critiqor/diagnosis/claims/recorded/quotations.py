@@ -36,6 +36,7 @@ def check_quotations(episode: Episode, evidence: Evidence) -> list[CheckedClaim]
         return []
     texts = [*episode.messages[-1:], *episode.outgoing]
     asked = any(_is_verbatim(text.text.lower()) for text in episode.requests)
+    asked = asked and _OWN_WORDS.search(episode.request) is None
     is_literal = asked or any(_is_verbatim(text.text.lower()) for text in texts)
     claims = [claim for text in texts for claim in _check(episode, evidence, text, is_literal=is_literal, asked=asked)]
     # Of a document, only what is to be literal is looked up: the rest of it is the agent's own work.
@@ -53,13 +54,25 @@ _VERBATIM = re.compile(
     r"|\bwortwörtlich|\bo-ton|\btextual|palabra por palabra|\btextuellement|mot pour mot|\bpalavra por palavra"
     r"|\bna íntegra|\bletterlijk|\btestual|parola per parola|\bdosłown|słowo w słowo|дословн|слово в слово"
     r"|\bkelimesi kelimesine|\baynen\b|原文|逐字|原话|一字一句|そのまま|그대로|원문|حرفي"
-    r"|\bquotable|\bquotations?\b|\bquotes? (?:from|by|of|that|what|the|him|her|them|it)\b|\bzitat|\bzitier|\bcitations? de\b"
-    r"|\bcite[rz]? |\bcitas? (?:de|textual|literal)|\bcitaç|\bcitazion|\bciteer|\bcitaten|\bcytat|\bcytuj|цитат|процитир|\balıntı"
+    r"|\bquotable|\bquotations?\b|\bquotes? (?:from|by|of|that|what|the|him|her|them|it)\b|\bzitat|\bzitier"
+    r"|\bcitations? de\b"
+    r"|\bcite[rz]? |\bcitas? (?:de|textual|literal)|\bcitaç|\bcitazion|\bciteer|\bcitaten|\bcytat|\bcytuj|цитат"
+    r"|процитир|\balıntı"
     r"|\bcitat\b|\bcitera|引用|引述|인용|اقتباس|اقتبس"
 )
 """Words with which somebody asks for, or promises, the words of a source as they are."""
 _MAY_BE_VERBATIM = re.compile(_VERBATIM.pattern.replace(r"\b", ""))
 """The same in any part of a word. It is much faster, because every match begins with one of a few letters."""
+
+
+_OWN_WORDS = re.compile(
+    r"\b(?:draft|compose|suggest|slogan|tagline|motto|story|poem|speech|toast|caption)|\bwrite (?:me |us )?an?\b"
+    r"|entw[iu]rf"
+    r"|formulier|vorschlag|schlag\w* vor|rédige|propose|redact|sugier|propón|escrev|suger|scriv|propon|opstel|stel voor"
+    r"|napisz|zaproponuj|напиши|предложи|составь|taslak|öner|föreslå|skriv|起草|写一|草拟|建议|書いて|下書き|提案|초안|제안|اكتب|اقترح",
+    re.IGNORECASE,
+)
+"""Requests for words of the agent itself."""
 
 
 def _is_verbatim(lowered: str) -> bool:
@@ -127,7 +140,7 @@ def _check(
     checkable = [one for one in quotations(text.text) if not one.is_block and _is_checkable(one)]
     spoken = [one for one in checkable if _has_speaker(text.text, one, evidence)]
     # Comments on lines of their own are said to have been read: each with who wrote it, or if the agent only read.
-    has_effects = any(call.has_effect for call in episode.calls)
+    has_effects = any(call.has_effect for call in episode.calls) or _OWN_WORDS.search(episode.request) is not None
     spoken += [
         one
         for one in quotations(text.text)
@@ -173,7 +186,8 @@ _RESULT = re.compile(
 )
 """What a command prints: a time, a level, or a count."""
 _CODE_TAG = re.compile(
-    r"(?:```|~~~)(?:py\w*|js|jsx|tsx?|java\w*|typescript|go|rust|c|cpp|cs|rb|ruby|php|sql|ya?ml|toml|ini|html|css|xml|diff"
+    r"(?:```|~~~)(?:py\w*|js|jsx|tsx?|java\w*|typescript|go|rust|c|cpp|cs|rb|ruby|php|sql|ya?ml|toml|ini|html|css"
+    r"|xml|diff"
     r"|patch|dockerfile|make\w*|nginx|hcl|terraform|r|kotlin|swift)[ \t]*\n$",
     re.IGNORECASE,
 )
