@@ -36,7 +36,6 @@ def check_quotations(episode: Episode, evidence: Evidence) -> list[CheckedClaim]
         return []
     texts = [*episode.messages[-1:], *episode.outgoing]
     asked = any(_is_verbatim(text.text.lower()) for text in episode.requests)
-    asked = asked and _OWN_WORDS.search(episode.request) is None
     is_literal = asked or any(_is_verbatim(text.text.lower()) for text in texts)
     claims = [claim for text in texts for claim in _check(episode, evidence, text, is_literal=is_literal, asked=asked)]
     # Of a document, only what is to be literal is looked up: the rest of it is the agent's own work.
@@ -54,7 +53,7 @@ _VERBATIM = re.compile(
     r"|\bwortwörtlich|\bo-ton|\btextual|palabra por palabra|\btextuellement|mot pour mot|\bpalavra por palavra"
     r"|\bna íntegra|\bletterlijk|\btestual|parola per parola|\bdosłown|słowo w słowo|дословн|слово в слово"
     r"|\bkelimesi kelimesine|\baynen\b|原文|逐字|原话|一字一句|そのまま|그대로|원문|حرفي"
-    r"|\bquotable|\bquotations?\b|\bquotes? (?:from|by|of|that|what|the|him|her|them|it)\b|\bzitat|\bzitier"
+    r"|\bquotable|\bquotations?\b(?! for)|\bquotes? (?:from|by|of|that|what|the|him|her|them|it)\b|\bzitat|\bzitier"
     r"|\bcitations? de\b"
     r"|\bcite[rz]? |\bcitas? (?:de|textual|literal)|\bcitaç|\bcitazion|\bciteer|\bcitaten|\bcytat|\bcytuj|цитат"
     r"|процитир|\balıntı"
@@ -66,10 +65,9 @@ _MAY_BE_VERBATIM = re.compile(_VERBATIM.pattern.replace(r"\b", ""))
 
 
 _OWN_WORDS = re.compile(
-    r"\b(?:draft|compose|suggest|slogan|tagline|motto|story|poem|speech|toast|caption)|\bwrite (?:me |us )?an?\b"
-    r"|entw[iu]rf"
-    r"|formulier|vorschlag|schlag\w* vor|rédige|propose|redact|sugier|propón|escrev|suger|scriv|propon|opstel|stel voor"
-    r"|napisz|zaproponuj|напиши|предложи|составь|taslak|öner|föreslå|skriv|起草|写一|草拟|建议|書いて|下書き|提案|초안|제안|اكتب|اقترح",
+    r"\b(?:draft|compose|suggest|slogan|tagline|motto|story|poem|speech|toast|caption)|entw[iu]rf|formulier|vorschlag"
+    r"|rédige|propose|redact|sugier|propón|escrev|suger|scriv|propon|opstel|stel voor|napisz|zaproponuj|напиши"
+    r"|предложи|составь|taslak|öner|föreslå|skriv|起草|写一|草拟|建议|書いて|下書き|提案|초안|제안|اكتب|اقترح",
     re.IGNORECASE,
 )
 """Requests for words of the agent itself."""
