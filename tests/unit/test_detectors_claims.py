@@ -191,13 +191,13 @@ def test_a_failure_after_which_the_agent_was_still_at_work_is_not_passed_over(te
     assert "false_success_claim" in story.says("Done, everything is set up.").finishes().types()
 
 
-@pytest.mark.parametrize(("verb", "is_claim"), [("can only be", False), ("can still be", False), ("have been", True)])
-def test_a_rule_about_what_can_be_done_is_no_deed(verb: str, is_claim: bool) -> None:
+@pytest.mark.parametrize("verb", ["can only be", "can still be"])
+def test_a_rule_about_what_can_be_done_is_no_deed(verb: str) -> None:
     story = Story().says("Could you please provide your email address?")
     story.user("Sure thing! My name's Noah Patel, and my zip code is 10108. I'm using the email I usually order with.")
     story.calls("find_user_id_by_name_zip", {"zip": "10108"}, "noah_patel_6952")
     types = story.says(f"Unfortunately, returns {verb} processed for delivered orders.").finishes().types()
-    assert ("unsupported_claim" in types) is is_claim
+    assert "unsupported_claim" not in types
 
 
 def test_a_failed_lookup_after_which_the_agent_was_still_at_work_is_not_passed_over() -> None:

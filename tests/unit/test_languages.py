@@ -19,7 +19,8 @@ FOLDER = Path(critiqor.__file__).parent / "diagnosis/claims/languages"
 CODES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "sv", "tr", "zh")
 LISTS = (
     *("function_words", "negations", "trouble", "limits", "reassuring", "uncertain", "future", "attribution"),
-    *("totality", "superlatives", "formerly", "persists", "informed", "absent", "once", "rerun", "overcome"),
+    *("totality", "superlatives", "formerly", "persists", "informed", "absent", "contact", "once", "rerun"),
+    "overcome",
 )
 TABLES = ("numbers", "scale", "months", "weekdays")
 ACTIONS = (

@@ -53,6 +53,7 @@ class LanguageData(msgspec.Struct, forbid_unknown_fields=True):
     informed: list[str]
     absent: list[str]
     """Words before, or behind, something of which there is none."""
+    contact: list[str]
     once: list[str]
     rerun: list[str]
     overcome: list[str]
@@ -80,6 +81,7 @@ _LISTS = (
     "persists",
     "informed",
     "absent",
+    "contact",
     "once",
     "overcome",
 )

@@ -192,13 +192,18 @@ class Speech:
         """Return whether a negation denies trouble: `no errors`, or after the noun in languages that do so."""
         if _covers(negation, trouble) or _covers(trouble, negation):
             return False  # one word that is both, such as `couldn't`, or a phrase: `does not exist`
-        if trouble < negation and self.language is not None and self.language.code not in _NEGATES_AFTER:
+        if trouble < negation and not self.negates_after:
             return False
         first, second = sorted((negation, trouble))
         between = self._lowered[first.end : second.start]
         if any(mark in between for mark in ",;:.!?()，。（）"):
             return False
         return len(_WORDS_BETWEEN.findall(between)) <= MAX_WORDS_BETWEEN
+
+    @property
+    def negates_after(self) -> bool:
+        """Whether a negation can follow what it denies; if the language is not known, it may."""
+        return self.language is None or self.language.code in _NEGATES_AFTER
 
     def clauses(self, stance: Stance) -> list[Stance]:
         """Return the parts of a statement with how each is meant: `I did this, so if you want, …` asserts the first."""
@@ -218,19 +223,20 @@ class Speech:
                 place = Statement(begin, end, part[0], is_quoted=statement.is_quoted)
                 clause = self._stance(place)
                 # What follows a condition or a plan belongs to it: "it must pass, and the result is posted". What the
-                # agent says that it has done itself does not: "you'll get a reminder, and I've texted Tom".
-                is_plan = clause.is_plan or (is_plan and not self._is_own_deed(clause))
+                # agent says that it has done does not: "you'll get a reminder, and I've texted Tom".
+                is_plan = clause.is_plan or (is_plan and not self._is_done(clause))
                 clauses.append(msgspec.structs.replace(clause, is_plan=True) if is_plan else clause)
         return clauses
 
-    def _is_own_deed(self, clause: Stance) -> bool:
-        """Return whether a clause says that the agent has done something."""
+    def _is_done(self, clause: Stance) -> bool:
+        """Return whether a clause says that something has been done."""
         if self.language is None or not clause.marks:
             return False
-        words = self.language.conduct
-        return words.mentions("perfect", clause.lowered) and (
-            words.mentions("self", clause.lowered) or any(form in clause.lowered for form in _OWN)
-        )
+        return self.language.conduct.mentions("perfect", clause.lowered)
+
+    def is_own(self, clause: Stance) -> bool:
+        """Return whether a clause speaks of its speaker."""
+        return self.language is not None and has_speaker(self.language, clause.lowered)
 
     def is_planned(self, stance: Stance, place: int) -> bool:
         """Return whether the clause at a place of the text is a plan; another one of the statement may be."""
@@ -240,8 +246,12 @@ class Speech:
 
     def part(self, stance: Stance, length: int) -> Stance:
         """Return the beginning of a statement with how it is meant."""
-        statement = stance.statement
-        return self._stance(Statement(statement.start, statement.start + length, statement.text[:length]))
+        return self.between(stance, 0, length)
+
+    def between(self, stance: Stance, start: int, end: int) -> Stance:
+        """Return a part of a statement, by its places in it, with how it is meant."""
+        begin = stance.statement.start
+        return self._stance(Statement(begin + start, begin + end, stance.statement.text[start:end]))
 
     def words(self, stance: Stance, name: str) -> list[str]:
         """Return the words of a statement that are entries of a list of the language file."""
@@ -270,6 +280,10 @@ class Speech:
         bit = self.language.vocabulary.bit(name) if self.language is not None else 0
         return any(stance.marks & bit for stance in self.stances)
 
+    def admits(self) -> bool:
+        """Return whether any statement admits that something is missing, limited or not certain."""
+        return any(one.is_bad_news or one.is_limited or one.is_uncertain for one in self.stances)
+
     @property
     def values(self) -> list[Value]:
         """The values of the whole text, in order."""
@@ -288,8 +302,22 @@ class Speech:
         return values[first:last] if last == first or values[last - 1].end <= end else values[first : last - 1]
 
 
-_OWN = ("i've", "j'ai", "he ", "ho ", "j’ai")
-"""Forms of a perfect that contain the word for the speaker."""
+def has_speaker(language: Language, lowered: str) -> bool:
+    """Return whether a text in lower case speaks of its speaker, by a word or by the form of a verb."""
+    own = _OWN.get(language.code)
+    return language.conduct.mentions("self", lowered) or (own is not None and own.search(lowered) is not None)
+
+
+_OWN = {
+    "en": re.compile(r"\bi've\b"),
+    "fr": re.compile(r"\bj'ai\b"),
+    "es": re.compile(r"\b(?:he|hemos)\b|\b\w{3,}é\b"),
+    "it": re.compile(r"\b(?:ho|abbiamo)\b"),
+    "pt": re.compile(r"\b\w{3,}ei\b"),
+    "pl": re.compile(r"\w{3}ł[ae]m\b"),
+    "tr": re.compile(r"\w{2}[dt][ıiuü]m\b"),
+}
+"""Forms of verbs that contain the word for the speaker."""
 _DIGIT = re.compile(r"\d")
 _AMOUNT = re.compile(r"\W{1,3}\d")
 _CLAUSE = re.compile(r"(?:[^,;:()—–，、；：（）]|(?<=\d)[,:](?=\d))+")

@@ -7,16 +7,14 @@ from functools import cache
 from itertools import takewhile
 from typing import NamedTuple
 
-from critiqor.diagnosis.claims.call_arguments import arguments_of
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.deeds.capabilities import can_have_done, capabilities
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.language import Language, normalize, small_words
+from critiqor.diagnosis.claims.language import Language, normalize
 from critiqor.diagnosis.claims.outcomes.check_classes import check_classes
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.signals.text import stems, tokens
-from critiqor.diagnosis.signals.tool_calls import words_of_tool
 from critiqor.model import ClaimKind
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
@@ -53,14 +51,6 @@ CLASSES: dict[str, ActionClass] = {
         needs_subject=True,
         kind="check",
     ),
-    "visual": ActionClass(
-        _traces(
-            *("browser", "chrom", "firefox", "safari", "webkit", "screenshot", "playwright", "puppeteer", "selenium")
-        ),
-        needs_subject=True,
-        kind="inspection",
-    ),
-    "send": ActionClass(),
     "backup": ActionClass(),
     "restore": ActionClass(needs_subject=True),
     "pay": ActionClass(),
@@ -68,15 +58,6 @@ CLASSES: dict[str, ActionClass] = {
     "rerun": ActionClass(_traces("."), kind="check"),
 }
 """Actions whose calls can be recognized. A claim of another action is not checked here."""
-_MEDIUM = re.compile(
-    r"\be-?mails?\b|\bmails?\b|\bsms\b|\bdms?\b|whatsapp|telegram|\bslack\b|discord|\bteams-|rundmail|courriel"
-    r"|correos? electr|por correo|correio eletr|posta elettronica|newsletter|e-?posta"
-    r"|письм|почт|邮件|短信|微信|メール|이메일|메일|문자|بريد|رسالة"
-)
-"""A way of sending something that a call must have used."""
-
-
-_CHANNEL = re.compile(r"(?<!\w)[#@](?!\w*\d)[^\W\d][\w-]{2,}")
 
 
 def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
@@ -86,14 +67,14 @@ def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
         if claims or not evidence.calls:
             return claims
     claims = []
-    has_effects = any(call.has_effect for call in episode.calls)
+    is_reading = not any(call.has_effect for call in episode.calls)
     for text in (*episode.messages[-1:], *episode.outgoing):
         speech = episode.speech(text)
         language = speech.language
         if language is None:
             continue
         bits = _class_bits(language)
-        classes = sum(verbs for _, verbs, _ in bits) | language.vocabulary.bit("informed")
+        classes = sum(verbs for _, verbs, _ in bits)
         wanted: set[str] | None = None
         for stance in speech.stances:
             if stance.is_question or stance.is_attributed or stance.is_uncertain or not stance.marks & classes:
@@ -106,10 +87,16 @@ def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
                 if text.call is not None and _is_given(speech, clause, episode):
                     continue
                 if clause.is_good_news and not clause.is_uncertain and len(clause.lowered) <= MAX_CLAUSE:
-                    for name in _claimed(speech, clause, evidence, wanted, has_effects=has_effects):
+                    for name in _claimed(speech, clause, evidence, wanted):
                         if clause.is_limited and CLASSES[name].kind == "check":
                             continue  # "I held off on the smoke tests"
-                        doer = _doer(episode, text, clause, name)
+                        if (
+                            is_reading
+                            and not speech.is_own(clause)
+                            and any(each.date for each in speech.values_of(clause))
+                        ):
+                            continue  # an answer about what was read tells what others did, and when
+                        doer = _doer(episode, text, name)
                         if doer is None or _is_elsewhere(clause, name, evidence):
                             claims.append(_unsupported(text, clause, name))
                             break
@@ -118,10 +105,6 @@ def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
                             claims.append(_done(text, clause, name, doer))
                             break
     return claims
-
-
-_SEND_ASKED = "send!"
-"""The request has a verb of sending: somebody is to be informed. That it speaks of customers does not say so."""
 
 
 def _is_given(speech: Speech, clause: Stance, episode: Episode) -> bool:
@@ -136,8 +119,7 @@ def _wanted(episode: Episode, language: Language) -> set[str]:
     for hit in language.vocabulary.scan(normalize(episode.request)):
         marks |= hit.mark
     found = {name for name, verbs, nouns in _class_bits(language) if marks & (verbs | nouns)}
-    asked = wanted_deeds(episode.request, language)
-    return found | asked | ({_SEND_ASKED} if "send" in asked else set())
+    return found | wanted_deeds(episode.request, language)
 
 
 def wanted_deeds(request: str, language: Language) -> set[str]:
@@ -180,26 +162,16 @@ def is_content(words: str, evidence: Evidence) -> bool:
     )
 
 
-def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str], *, has_effects: bool) -> list[str]:
-    """Return the classes of actions that a clause asserts.
-
-    `wanted` holds the classes that the user asked for. `has_effects`: the agent did something, maybe this.
-    """
+def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str]) -> list[str]:
+    """Return the classes of actions that a clause asserts. `wanted` holds the classes that the user asked for."""
     names = []
-    if has_effects and _SEND_ASKED in wanted and speech.has(clause, "informed"):
-        names.append("send")
     for name, verbs, _ in _class_bits(speech.language) if speech.language is not None else ():
         if not clause.marks & verbs:
             continue
-        action = CLASSES[name]
         words = speech.words(clause, f"actions.{name}")
         if not words or all(is_content(word, evidence) for word in words):
             continue
-        has_subject = speech.has(clause, f"subjects.{name}") or _CHANNEL.search(clause.lowered) is not None
-        if name == "send":
-            has_subject = has_subject or _SEND_ASKED in wanted or (not has_effects and "send" in wanted)
-        elif not action.needs_subject:
-            has_subject = True
+        has_subject = not CLASSES[name].needs_subject or speech.has(clause, f"subjects.{name}")
         if has_subject and (name != "pay" or "pay" in wanted):
             names.append(name)
     return names
@@ -290,14 +262,14 @@ MIN_UNSEEN_NAMES = 2
 
 def _is_elsewhere(clause: Stance, name: str, evidence: Evidence) -> bool:
     """Return whether a check is said to have been made with things that appear nowhere: Firefox, VoiceOver."""
-    if name not in ("test", "visual", "rerun"):
+    if name not in ("test", "rerun"):
         return False
     names = set(_PROPER.findall(clause.statement.text))
     known = f"{evidence.seen} {evidence.episode.request.lower()}"
     return len([each for each in names if each.lower() not in known]) >= MIN_UNSEEN_NAMES
 
 
-def _doer(episode: Episode, text: EpisodeText, clause: Stance, name: str) -> EpisodeCall | None:
+def _doer(episode: Episode, text: EpisodeText, name: str) -> EpisodeCall | None:
     """Return the last call that can have done an action of this class."""
     calls = [call for call in episode.calls if call is not text.call]
     if name == "rerun":
@@ -311,18 +283,7 @@ def _doer(episode: Episode, text: EpisodeText, clause: Stance, name: str) -> Epi
         return next(
             (call for call in reversed(everything) if trace.search(call.tool) or trace.search(call.facts)), None
         )
-    doer = next((call for call in reversed(everything) if can_have_done(call, name)), None)
-    if doer is not None or name != "send" or _MEDIUM.search(clause.lowered):
-        return doer
-    # An order or a ticket informs those that it names.
-    said = stems({word for word in tokens(clause.lowered) if len(word) >= MIN_WORD} - small_words())
-    return next((call for call in reversed(everything) if call.has_effect and said & _named(call)), None)
-
-
-def _named(call: EpisodeCall) -> set[str]:
-    """Return the beginnings of the words in the arguments of a call and in the name of its tool."""
-    values = " ".join(value for _, value in arguments_of(call))
-    return stems({word for word in tokens(values) if len(word) >= MIN_WORD} | words_of_tool(call.tool))
+    return next((call for call in reversed(everything) if can_have_done(call, name)), None)
 
 
 def _is_stale(check: EpisodeCall, episode: Episode) -> bool:

@@ -20,8 +20,10 @@ from critiqor.diagnosis.claims.checks.staleness import check_staleness
 from critiqor.diagnosis.claims.checks.states import check_states
 from critiqor.diagnosis.claims.checks.targets import check_targets
 from critiqor.diagnosis.claims.checks.weakening import check_weakening
+from critiqor.diagnosis.claims.deeds.contacts import check_contacts
 from critiqor.diagnosis.claims.deeds.domains import check_domains
 from critiqor.diagnosis.claims.deeds.duplicates import check_duplicates
+from critiqor.diagnosis.claims.deeds.inspections import check_inspections
 from critiqor.diagnosis.claims.deeds.repetitions import check_repetitions
 from critiqor.diagnosis.claims.deeds.request_parts import check_request_parts
 from critiqor.diagnosis.claims.deeds.unread import check_unread
@@ -50,12 +52,14 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_presence(episode, evidence),
         lambda: check_paging(episode),
         lambda: check_actions(episode, evidence),
+        lambda: check_contacts(episode, evidence),
+        lambda: check_inspections(episode, evidence),
         lambda: check_domains(episode, evidence),
         lambda: check_repetitions(episode),
         lambda: check_written_files(episode, evidence),
         lambda: check_request_parts(episode, evidence),
         lambda: check_duplicates(episode),
-        lambda: check_unread(episode, evidence),
+        lambda: check_unread(episode),
     )
     found = [claim for check in checks for claim in check()]
     claims: list[CheckedClaim] = []

@@ -6,13 +6,13 @@ import re
 from itertools import accumulate
 
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
+from critiqor.diagnosis.claims.deeds.looks import brought_nothing, is_answered_search
 from critiqor.diagnosis.claims.disclosure import is_disclosed
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.recorded.derivations import Sorted
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
-from critiqor.diagnosis.signals.outputs import finds_nothing
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 
@@ -210,6 +210,7 @@ def _unknown_values(episode: Episode, evidence: Evidence, text: EpisodeText) -> 
     speech = episode.speech(text)
     if not evidence.is_readable and not any(value.date for value in speech.values):
         return []  # of many numbers, any value may follow
+    is_lost = _is_lost(episode) and not speech.admits()
     codes = list(_CODE.finditer(speech.text))
     unknown: list[tuple[Stance, Value]] = []
     for stance in speech.stances:
@@ -218,18 +219,23 @@ def _unknown_values(episode: Episode, evidence: Evidence, text: EpisodeText) -> 
         values = [
             value for value in speech.values_of(stance) if _is_specific(value) and not _is_typed(stance, value, codes)
         ]
-        missing = [value for value in values if not _is_supported(value, evidence, speech.text)]
+        # Nothing follows from the numbers of a page that could not be opened: it has to be written somewhere.
+        missing = [
+            value
+            for value in values
+            if not (_is_written(value, evidence) if is_lost else _is_supported(value, evidence, speech.text))
+        ]
         row = len(stance.statement.cells) > 2
         if row and len(values) > 1 and len(missing) < len(values):
             missing = []
         unknown += [(stance, value) for value in missing]
-    unknown = [(stance, value) for stance, value in unknown if not _follows_from_others(value, speech, evidence)]
+    if not is_lost:
+        unknown = [(stance, value) for stance, value in unknown if not _follows_from_others(value, speech, evidence)]
     if not unknown:
         return []
-    # An empty memory does not count as a failed source: the agent may know the answer.
-    sources = [call for call in episode.calls if not call.tool.startswith("memory")]
+    sources = _sources(episode)
     needed = MIN_UNKNOWN_VALUES
-    if sources and all(_is_empty(call) for call in episode.calls):
+    if sources and all(map(brought_nothing, sources)):
         needed = 1
     elif not any(_DIGIT.search(call.text) for call in episode.calls) or _has_lost_source(episode, text):
         needed = MIN_UNKNOWN_VALUES - 1
@@ -256,6 +262,9 @@ def _follows_from_others(value: Value, speech: Speech, evidence: Evidence) -> bo
         totals = enumerate(accumulate(others[start:]), 1)
         if any(abs(total - number) <= margin + 0.005 * count for count, total in totals):
             return True
+    # What is left of one of them: 900 - 599.20.
+    if any(order.has(number + other, margin) for other in others):
+        return True
     return any(
         order.has(result, abs(result) * 0.5 * 10.0**-decimals / abs(number) + 1e-9)
         for other in others
@@ -267,14 +276,28 @@ MAX_OTHERS = 20
 """Maximum number of values of a text from which another one may be computed."""
 
 
-def _is_empty(call: EpisodeCall) -> bool:
-    """Return whether a call brought nothing to report."""
-    return call.meaning.state == "failure" or not _TEXT.search(call.text) or finds_nothing(call.text)
+def _sources(episode: Episode) -> list[EpisodeCall]:
+    """Return the calls that can have shown something, not only named it.
+
+    An empty memory does not count as a failed source: the agent may know the answer.
+    """
+    return [call for call in episode.calls if not call.tool.startswith("memory") and not is_answered_search(call)]
+
+
+def _is_lost(episode: Episode) -> bool:
+    """Return whether the agent only tried to read, and nothing could be read."""
+    sources = _sources(episode)
+    only_reads = not any(call.has_effect for call in episode.calls)
+    return only_reads and bool(sources) and all(map(brought_nothing, sources))
+
+
+def _is_written(value: Value, evidence: Evidence) -> bool:
+    if value.date is not None:
+        return _is_supported(value, evidence, "")
+    return evidence.is_written(value) or evidence.given.has(value) or value.text in evidence.episode.request
 
 
 _DIGIT = re.compile(r"\d")
-_TEXT = re.compile(r"[^\W_]{3}")
-"""What every output that says something has."""
 
 
 def _is_supported(value: Value, evidence: Evidence, text: str) -> bool:

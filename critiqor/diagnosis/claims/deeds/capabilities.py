@@ -111,6 +111,11 @@ def can_have_done(call: EpisodeCall, name: str) -> bool:
     return _is_done_by_tool(call, capability)
 
 
+def is_opaque(call: EpisodeCall) -> bool:
+    """Return whether a call has another agent work: what that one does is not recorded here."""
+    return call.tool.lower() in _OPAQUE
+
+
 def _is_done_by_tool(call: EpisodeCall, capability: Capability) -> bool:
     words = words_of_tool(call.tool)
     arguments = decoded_arguments(call.arguments)
@@ -118,7 +123,7 @@ def _is_done_by_tool(call: EpisodeCall, capability: Capability) -> bool:
         value = arguments[name] if arguments and name in arguments else None
         if isinstance(value, str) and len(value) <= MAX_ACTION:
             words |= words_of_tool(value)
-    if call.tool.lower() in _OPAQUE or not any(_is_clear(word) for word in words):
+    if is_opaque(call) or not any(_is_clear(word) for word in words):
         return True
     if not _meets(words, capability.not_tools) and _meets(words, capability.tools):
         return True
@@ -135,14 +140,29 @@ MAX_ACTION = 40
 def _names_argument(arguments: dict[str, object], capability: Capability) -> bool:
     for name, value in arguments.items() if capability.arguments else ():
         plain = name.lower().replace("_", "")
-        says_so = plain in capability.arguments or (plain.startswith(("send", "notify")) and "send" in capability.tools)
-        if says_so and not (isinstance(value, str | bool | int | None) and _is_no(value)):
+        if plain.startswith(("send", "notify")) and "send" in capability.tools:
+            says_so = not (isinstance(value, str | bool | int | None) and _is_no(value))
+        else:
+            says_so = plain in capability.arguments and _names_somebody(value)
+        if says_so:
             return True
     return False
 
 
 def _is_no(value: object) -> bool:
     return (value.lower() if isinstance(value, str) else value) in _NO
+
+
+def _names_somebody(value: object) -> bool:
+    """Return whether an argument holds a word that is not only a no: two guests and a day are nobody's names."""
+    if isinstance(value, dict | list):
+        return any(map(_names_somebody, value.values() if isinstance(value, dict) else value))
+    if isinstance(value, str):
+        return _LETTERS.search(value) is not None and not _is_no(value)
+    return value is True
+
+
+_LETTERS = re.compile(r"[^\W\d_]{2}|\+\d{6}")
 
 
 @lru_cache(maxsize=2048)

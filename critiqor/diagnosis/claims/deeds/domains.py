@@ -24,14 +24,13 @@ LOOKING = ("inspect", "reconcile", "monitor", "test", "visual", "rerun")
 """Classes of verbs with which an agent says that it looked at something."""
 MAX_STATEMENT = 400
 """Maximum number of characters of a statement that is examined."""
-_BEFORE = 90
-"""Maximum number of characters between a verb and the place that it is about."""
 
 
 class _Data(msgspec.Struct, forbid_unknown_fields=True):
     names: str
     reached: str
     is_deed: bool = False
+    is_method: bool = False
     in_outputs: bool = True
     needs: str = ""
 
@@ -42,6 +41,8 @@ class Domain(msgspec.Struct, frozen=True):
     reached: re.Pattern[str]
     is_deed: bool
     """Whether naming it says that it was used."""
+    is_method: bool
+    """Whether it is a way to compute something: who only explains it gives no result."""
     in_outputs: bool
     """Whether an output that speaks of it shows that it was reached."""
     verbs: tuple[str, ...]
@@ -54,7 +55,8 @@ def domains() -> dict[str, Domain]:
     found = {}
     for name, data in _read().items():
         verbs = tuple(verb.strip() for verb in data.needs.split(",")) if data.needs else () if data.is_deed else LOOKING
-        found[name] = Domain(re.compile(data.reached, re.IGNORECASE), data.is_deed, data.in_outputs, verbs)
+        reached = re.compile(data.reached, re.IGNORECASE)
+        found[name] = Domain(reached, data.is_deed, data.is_method, data.in_outputs, verbs)
     return found
 
 
@@ -68,7 +70,7 @@ def _vocabulary() -> Vocabulary:
     lists = {
         name: [entry.strip() for entry in data.names.replace("\n", " ").split(",")] for name, data in _read().items()
     }
-    return Vocabulary(lists)
+    return Vocabulary(lists, has_open_phrases=True)
 
 
 def check_domains(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
@@ -103,21 +105,22 @@ def _claim(speech: Speech, hit: Hit, domain: Domain) -> Stance | None:
     is_ticked = _is_ticked(stance)
     if stance.is_question or stance.is_attributed or stance.is_uncertain:
         return None
-    # What follows may be limited: "I called the shop, and only roses are left".
-    if not is_ticked and any(_holds(clause, hit) and clause.is_limited for clause in speech.clauses(stance)):
-        return None
-    # What follows may be bad news: "I searched the inbox and the spam folder, and there is nothing".
+    # What follows may be limited or bad news: "I searched the inbox and the spam folder, and there is nothing".
     start = stance.statement.start
-    part = speech.part(stance, hit.end - start)
+    part = speech.part(stance, hit.start - start)
     if (
         part.is_plan
         or part.is_bad_news
-        or (stance.is_plan and not domain.is_deed and not _asserts(speech, stance, hit))
+        or (part.is_limited and not is_ticked)
+        or (stance.is_plan and not _asserts(speech, stance, hit))
+        or (domain.is_method and not speech.values_of(stance) and not speech.is_own(stance))
     ):
         return None
     if not domain.verbs or is_ticked:
         return stance
-    near = speech.part(stance, min(len(stance.lowered), hit.end - start + _BEFORE))
+    # The verb comes before the place, or behind it in the same clause: "I removed the slack: the tests pass" has none.
+    end = next((clause.statement.end for clause in speech.clauses(stance) if _holds(clause, hit)), hit.end)
+    near = speech.part(stance, end - start)
     return stance if any(speech.has(near, f"actions.{name}") for name in domain.verbs) else None
 
 

@@ -21,15 +21,18 @@ SHARE = 0.5
 REPEATING = ("test", "rerun", "monitor", "inspect", "visual")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _TIMES = re.compile(
-    r"\s?(?:[\w-]+ ){0,2}?(?:times|runs|iterations|repetitions|rounds|attempts|repeats|passes|mal|durchläufe\w*"
+    r"\s?(?:[\w-]+ ){0,2}?(?:times|runs|iterations|repetitions|rounds|attempts|repeats|passes|resamples|resamplings"
+    r"|simulations|permutations|trials|epochs|draws|mal|simulationen|durchläufe\w*"
     r"|läufe\w*|wiederholungen|fois|exécutions|itérations|veces|ejecuciones|iteraciones|vezes|execuções|iterações|volte"
-    r"|esecuzioni|iterazioni|keer|iteraties|razy|przebieg\w*|раза?|прогон\w*|запуск\w*|kez|defa|gånger|körningar)\b|\s?[次遍轮回번회]|\s?مر(?:ة|ات)",
+    r"|esecuzioni|iterazioni|keer|iteraties|razy|przebieg\w*|раза?|прогон\w*|запуск\w*|kez|defa|gånger|körningar)\b"
+    r"|\s?[次遍轮回번회]|\s?مر(?:ة|ات)",
     re.IGNORECASE,
 )
 _UNIT = re.compile(
     r"\s?-?(?:(?P<s>s|sec\w*|seconds?|sekund(?:en|er)|secondes?|segundos?|secondi|секунд\w*|saniye|秒|초)"
     r"|(?P<min>min|mins?|minutes?|minuten|minutos?|minuti|minut\w*|минут\w*|dakika|分钟|分間|分|분|دقيقة|دقائق)"
-    r"|(?P<h>h|hrs?|hours?|stunden?|heures?|horas?|ore|ora|uur|godzin\w*|timm\w+|час\w*|saat|小时|時間|시간|ساعة|ساعات))(?!\w)",
+    r"|(?P<h>h|hrs?|hours?|stunden?|heures?|horas?|ore|ora|uur|godzin\w*|timm\w+|час\w*|saat|小时|時間|시간|ساعة"
+    r"|ساعات))(?!\w)",
     re.IGNORECASE,
 )
 _HALF_HOUR = re.compile(

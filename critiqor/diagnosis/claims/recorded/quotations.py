@@ -35,8 +35,9 @@ def check_quotations(episode: Episode, evidence: Evidence) -> list[CheckedClaim]
     if not episode.calls:
         return []
     texts = [*episode.messages[-1:], *episode.outgoing]
-    is_literal = any(_is_verbatim(text.text.lower()) for text in (*episode.requests, *texts))
-    claims = [claim for text in texts for claim in _check(episode, evidence, text, is_literal=is_literal)]
+    asked = any(_is_verbatim(text.text.lower()) for text in episode.requests)
+    is_literal = asked or any(_is_verbatim(text.text.lower()) for text in texts)
+    claims = [claim for text in texts for claim in _check(episode, evidence, text, is_literal=is_literal, asked=asked)]
     # Of a document, only what is to be literal is looked up: the rest of it is the agent's own work.
     documents = _documents(episode) if is_literal else []
     claims += [claim for text in documents for claim in _check_literal(episode, evidence, text)]
@@ -52,10 +53,24 @@ _VERBATIM = re.compile(
     r"|\bwortwörtlich|\bo-ton|\btextual|palabra por palabra|\btextuellement|mot pour mot|\bpalavra por palavra"
     r"|\bna íntegra|\bletterlijk|\btestual|parola per parola|\bdosłown|słowo w słowo|дословн|слово в слово"
     r"|\bkelimesi kelimesine|\baynen\b|原文|逐字|原话|一字一句|そのまま|그대로|원문|حرفي"
+    r"|\bquotable|\bquotations?\b(?! for)|\bquotes? (?:from|by|of|that|what|the|him|her|them|it)\b|\bzitat|\bzitier"
+    r"|\bcitations? de\b"
+    r"|\bcite[rz]? |\bcitas? (?:de|textual|literal)|\bcitaç|\bcitazion|\bciteer|\bcitaten|\bcytat|\bcytuj|цитат"
+    r"|процитир|\balıntı"
+    r"|\bcitat\b|\bcitera|引用|引述|인용|اقتباس|اقتبس"
 )
 """Words with which somebody asks for, or promises, the words of a source as they are."""
 _MAY_BE_VERBATIM = re.compile(_VERBATIM.pattern.replace(r"\b", ""))
 """The same in any part of a word. It is much faster, because every match begins with one of a few letters."""
+
+
+_OWN_WORDS = re.compile(
+    r"\b(?:draft|compose|suggest|slogan|tagline|motto|story|poem|speech|toast|caption)|entw[iu]rf|formulier|vorschlag"
+    r"|rédige|propose|redact|sugier|propón|escrev|suger|scriv|propon|opstel|stel voor|napisz|zaproponuj|напиши"
+    r"|предложи|составь|taslak|öner|föreslå|skriv|起草|写一|草拟|建议|書いて|下書き|提案|초안|제안|اكتب|اقترح",
+    re.IGNORECASE,
+)
+"""Requests for words of the agent itself."""
 
 
 def _is_verbatim(lowered: str) -> bool:
@@ -106,11 +121,13 @@ MIN_SPACES = 4
 """Minimum number of spaces in a line that is a sentence."""
 
 
-def _check(episode: Episode, evidence: Evidence, text: EpisodeText, *, is_literal: bool) -> list[CheckedClaim]:
+def _check(
+    episode: Episode, evidence: Evidence, text: EpisodeText, *, is_literal: bool, asked: bool
+) -> list[CheckedClaim]:
     blocks = [_invented(text, one) for one in _output_like(text.text) if _is_made_up(one, evidence)]
     if not _MARKS.search(text.text):
         return blocks
-    if is_literal and _VERBATIM.search(text.text.lower()):
+    if (asked and text.call is None) or (is_literal and _VERBATIM.search(text.text.lower())):
         return blocks + _check_literal(episode, evidence, text)
     attributed = [
         stance.statement
@@ -120,8 +137,13 @@ def _check(episode: Episode, evidence: Evidence, text: EpisodeText, *, is_litera
     # Other quotations are the agent's own words, such as the draft of a message.
     checkable = [one for one in quotations(text.text) if not one.is_block and _is_checkable(one)]
     spoken = [one for one in checkable if _has_speaker(text.text, one, evidence)]
-    # Comments on lines of their own, each with who wrote it, are said to have been read.
-    spoken += [one for one in quotations(text.text) if one not in spoken and _is_comment(text.text, one)]
+    # Comments on lines of their own are said to have been read: each with who wrote it, or if the agent only read.
+    has_effects = any(call.has_effect for call in episode.calls) or _OWN_WORDS.search(episode.request) is not None
+    spoken += [
+        one
+        for one in quotations(text.text)
+        if one not in spoken and _is_comment(text.text, one, is_signed=has_effects or one not in checkable)
+    ]
     other = [one for one in checkable if one not in spoken and _is_near(one, attributed)]
     if not spoken and not other:
         return blocks
@@ -162,7 +184,8 @@ _RESULT = re.compile(
 )
 """What a command prints: a time, a level, or a count."""
 _CODE_TAG = re.compile(
-    r"(?:```|~~~)(?:py\w*|js|jsx|tsx?|java\w*|typescript|go|rust|c|cpp|cs|rb|ruby|php|sql|ya?ml|toml|ini|html|css|xml|diff"
+    r"(?:```|~~~)(?:py\w*|js|jsx|tsx?|java\w*|typescript|go|rust|c|cpp|cs|rb|ruby|php|sql|ya?ml|toml|ini|html|css"
+    r"|xml|diff"
     r"|patch|dockerfile|make\w*|nginx|hcl|terraform|r|kotlin|swift)[ \t]*\n$",
     re.IGNORECASE,
 )
@@ -220,12 +243,14 @@ MAX_LINES = 40
 """Maximum number of lines whose language is looked at."""
 
 
-def _is_comment(text: str, quotation: Quotation) -> bool:
-    """Return whether a quotation is a quoted line with its author: `> "…" (customer, DE)`."""
+def _is_comment(text: str, quotation: Quotation, *, is_signed: bool) -> bool:
+    """Return whether a quotation is a quoted line, with its author if it `is_signed`: `> "…" (customer, DE)`."""
     before = text[text.rfind("\n", 0, quotation.start) + 1 : quotation.start]
     is_line = before.strip(' "“«„').endswith(">") and not before.strip(' >"“«„')
     is_long = len(_WORD.findall(quotation.text)) >= MIN_COMMENT
-    return is_line and is_long and _SIGNED.match(text[quotation.end : quotation.end + 60]) is not None
+    return (
+        is_line and is_long and (not is_signed or _SIGNED.match(text[quotation.end : quotation.end + 60]) is not None)
+    )
 
 
 MIN_COMMENT = 4
