@@ -371,6 +371,66 @@ def test_what_nobody_has_forbidden_may_be_done_after_a_compaction(story: Made) -
     assert "compaction_loss" not in story().types()
 
 
+BROKEN_AT_ONCE: dict[str, Made] = {
+    "customer by number": lambda: forbidden(
+        "Send the reminder to everybody on the list. Never write to Kessler & Sons, they are with our lawyers.",
+        "crm_send_template",
+        {"contact": "C-122", "template": "reminder"},
+        listing='[{"id": "C-101", "name": "Alder Tools"}, {"id": "C-122", "name": "Kessler & Sons"}]',
+        compacts=False,
+    ),
+    "German": lambda: forbidden(
+        "Setze alle Preise hoch, aber ändere auf keinen Fall den Artikel SLB-120.",
+        "shop_update_price",
+        {"sku": "SLB-120", "price": 139},
+        compacts=False,
+    ),
+    "Spanish": lambda: forbidden(
+        "Avisa a los socios, pero no envíes nada a Oduya Imports.", "mail_send", {"to": "Oduya Imports"}, compacts=False
+    ),
+}
+
+
+@pytest.mark.parametrize("story", BROKEN_AT_ONCE.values(), ids=BROKEN_AT_ONCE)
+def test_prohibition_that_is_broken_while_it_is_still_known_is_a_wrong_target(story: Made) -> None:
+    assert "wrong_target" in story().types()
+
+
+KEPT_AT_ONCE: dict[str, Made] = {
+    "something not to be mentioned": lambda: forbidden(
+        "Invite Anna, but don't mention the surprise to her.", "mail_send", {"to": "Anna"}, compacts=False
+    ),
+    "the other one": lambda: forbidden(
+        "Do not mail Omar, he is ill. Mail Ida.", "mail_send", {"to": "ida@x.example"}, compacts=False
+    ),
+    "a draft": lambda: forbidden(
+        "Don't send anything to Omar, only prepare it.", "mail_create_draft", {"to": "Omar"}, compacts=False
+    ),
+    "a command": lambda: forbidden(
+        "Don't change the tests, run them.", "exec", {"command": "pytest tests"}, compacts=False
+    ),
+    "a wish": lambda: forbidden(
+        "Why not book the Seeblick for us?", "hotel_book", {"hotel": "Seeblick"}, compacts=False
+    ),
+    "taken back": lambda: (
+        Story()
+        .user("Update the prices, but don't change SLB-120.")
+        .calls("read", {"path": "prices.csv"}, "SLB-120,129")
+        .says("Everything but SLB-120 is prepared.")
+        .finishes()
+        .user("SLB-120 can go to 139 after all.")
+        .calls("shop_update_price", {"sku": "SLB-120", "price": 139}, '{"ok": true}')
+        .says("Done.")
+        .finishes()
+    ),
+}
+
+
+@pytest.mark.parametrize("story", KEPT_AT_ONCE.values(), ids=KEPT_AT_ONCE)
+def test_what_is_not_forbidden_is_no_wrong_target(story: Made) -> None:
+    assert "wrong_target" not in story().types()
+
+
 def wrote(
     result: str, content: str, answer: str = "It is set up.", request: str = "Put caddy in front of the app."
 ) -> Story:

@@ -50,6 +50,8 @@ MIN_PLANS = 3
 """Minimum number of answers in a row that are only plans."""
 MIN_SHARED = 2
 """Minimum number of words that announced work has in common with the request, if something runs in the background."""
+MIN_PLANNED = 3
+"""Minimum number of words of the request in a plan for what is left of it: fewer may be advice to the user."""
 _DELEGATING = re.compile(
     r"cron|automation|schedul|remind|alarm|timer|spawn|subagent|yield|delegate|heartbeat|webhook", re.I
 )
@@ -147,7 +149,7 @@ def _announced(episode: Episode, answer: EpisodeText) -> Lapse | None:
     for stance in reversed(last):
         if is_hindered and _CONSEQUENCE.search(stance.lowered):
             return None  # "Log in again and I'll send it."
-        if not _announces(speech, stance):
+        if not (_announces(speech, stance) or _plans_the_rest(episode, speech, stance, last)):
             if len(stance.lowered.split()) > MAX_CLOSING:
                 return None  # what follows an announcement is what was announced
             continue
@@ -160,6 +162,21 @@ def _announced(episode: Episode, answer: EpisodeText) -> Lapse | None:
                 f"The agent's last message: “{excerpt(stance.statement.text, 160)}”",
             )
     return None
+
+
+def _plans_the_rest(episode: Episode, speech: Speech, stance: Stance, last: list[Stance]) -> bool:
+    """Return whether a statement plans what the request asks for and no call has dealt with, and nothing is in the way.
+
+    How a language announces something hardly matters then.
+    """
+    if not stance.is_plan or any(one.is_bad_news for one in last if one is not stance):
+        return False
+    plan = " ".join(clause.lowered for clause in speech.clauses(stance) if clause.is_plan)
+    planned = content_stems(plan) & content_stems(requests(episode))
+    if len(planned) < MIN_PLANNED:
+        return False
+    done = content_stems("\n".join(call.arguments for call in episode.calls if call.has_effect))
+    return len(planned - done) >= MIN_PLANNED
 
 
 def _waits(speech: Speech, stance: Stance) -> bool:
