@@ -112,29 +112,6 @@ def test_action_that_respects_memory_is_fine(story: Made) -> None:
     assert "memory_failure" not in story().types()
 
 
-def searched(request: str, *queries: str, found: str = '{"results": []}') -> Story:
-    story = Story().user(request)
-    for query in queries:
-        story.calls("memory_search", {"query": query}, found)
-    return story.says("I have nothing about that. Could you tell me?").finishes()
-
-
-def test_lookups_without_a_word_of_the_request_are_found() -> None:
-    story = searched("What was the guest wifi name of the cabin?", "information", "user data", "notes from before")
-    assert story.only("memory_failure").occurrences == 1
-
-
-@pytest.mark.parametrize(
-    "story",
-    [
-        lambda: searched("What was the guest wifi name of the cabin?", "guest wifi cabin", "wlan"),
-        lambda: searched("What was the wifi name?", "information", "data", "notes", found='{"results": ["wifi: hut"]}'),
-    ],
-)
-def test_lookups_with_words_of_the_request_or_with_results_are_fine(story: Made) -> None:
-    assert not any(finding.cause == "memory_failure:vague" for finding in story().findings())
-
-
 TRIP = "I need to get from Geneva to Lyon on 22 October, arriving before 10:00, two adults with railcards."
 
 
@@ -758,41 +735,3 @@ def test_action_against_what_a_lookup_or_a_trial_has_shown_is_found(story: Made)
 )
 def test_collision_that_is_told_avoided_or_wanted_is_fine(story: Made) -> None:
     assert not [finding for finding in story().findings() if finding.cause.endswith(":warning")]
-
-
-MOVED = "301 https://www.league.example/data/fixtures.csv"
-
-
-def fetched(answer: str, *later: str, result: str = MOVED) -> Story:
-    story = Story().user("Get http://league.example/fixtures.csv and list our home games.")
-    story.runs("curl -s -w '%{http_code} %{redirect_url}' http://league.example/fixtures.csv", result)
-    for command in later:
-        story.runs(command, "home,away\nHarbour,Dock")
-    return story.says(answer).finishes()
-
-
-@pytest.mark.parametrize(
-    "result",
-    [
-        MOVED,
-        "<title>301 Moved Permanently</title><a href='https://www.league.example/data/fixtures.csv'>here</a>",
-        "HTTP/1.1 302 Found\nLocation: https://www.league.example/data/fixtures.csv",
-    ],
-)
-def test_giving_up_at_a_redirect_is_found(result: str) -> None:
-    story = fetched("The file has moved, so I could not get the fixture list.", result=result)
-    assert "premature_stop:redirect" in [finding.cause for finding in story.findings()]
-
-
-@pytest.mark.parametrize(
-    "story",
-    [
-        lambda: fetched("One home game: Dock.", "curl -s https://www.league.example/data/fixtures.csv"),
-        lambda: fetched("I could not get it: https://www.league.example/data/fixtures.csv wants a login."),
-        lambda: fetched(
-            "I could not get it: the server is down.", result="502 Bad Gateway, see https://status.example"
-        ),
-    ],
-)
-def test_redirect_that_was_followed_or_reported_and_other_errors_are_fine(story: Made) -> None:
-    assert "premature_stop:redirect" not in [finding.cause for finding in story().findings()]

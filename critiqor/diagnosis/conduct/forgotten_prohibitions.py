@@ -28,6 +28,7 @@ _CLAUSE = re.compile(
     r"|\b(?:but|and|aber|und|pero|mais|mas|però|ma|maar|men|och|ale|но|ama)\b",
     re.IGNORECASE,
 )
+_SENTENCE = re.compile(r"[.!?]+(?:\s+|$)|\n|[。！？]")
 _ASKED = re.compile(r"[^.!?？؟。！\n]{1,400}[?？؟]")
 """A question forbids nothing: why not?"""
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
@@ -52,7 +53,7 @@ _GENERIC = frozenset(
 _SENDS = re.compile(
     r"send|mail|message|post|campaign|broadcast|notify|newsletter|publish|sms|invite|reply", re.IGNORECASE
 )
-_UNSENT = re.compile(r"draft|preview|^(?!.*send).*template", re.IGNORECASE)
+_UNSENT = re.compile(r"draft|compose|preview|^(?!.*send).*template", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]{2,}")
 
 MAX_CLAUSES = 40
@@ -68,12 +69,16 @@ def find_forgotten_prohibitions(episode: Episode) -> list[Lapse]:
     compactions = [order for each in (episode, *episode.earlier) for order in each.compactions]
     texts = [text for each in (*reversed(episode.earlier), episode) for text in each.requests]
     clauses = [(clause, text) for text in texts for clause in _forbidding_clauses(text.text[:MAX_REQUEST])]
-    if not clauses:
+    unsent = [(rule, text) for text in texts if (rule := _rule_against_sending(text.text[:MAX_REQUEST]))]
+    if not clauses and not unsent:
         return []
     acting = [call for call in episode.calls if call.has_effect and call.meaning.state != "failure"]
     first = max(compactions, default=0)
     after = [call for call in acting if call.order > first]
     for call in after[:MAX_COMPARED]:
+        for rule, text in unsent[-1:] if _is_sent(call, texts[-1].text.lower()) else ():
+            if text is texts[-1] and text.order < call.order:
+                return [_forgotten(call, rule, text, is_lost=text.order < first)]
         for clause, text in clauses[-MAX_CLAUSES:]:
             if text.order > call.order:
                 continue
@@ -117,6 +122,28 @@ def _forbidding_clauses(text: str) -> list[str]:
         for clause in _CLAUSE.split(_ASKED.sub(" ", text))
         if clause and words("forbid").within(clause) and not _CONDITIONAL.match(clause) and not _STATED.search(clause)
     ]
+
+
+def _rule_against_sending(text: str) -> str:
+    """Return the sentence that wants drafts only, or forbids to send before something; empty if there is none."""
+    if not (words("draft_only").may_be_within(text) or words("ask_first").may_be_within(text)):
+        return ""
+    sentences = [sentence for sentence in _SENTENCE.split(text) if sentence.strip()]
+    rules = [one for one in sentences if words("draft_only").within(one) or words("ask_first").within(one)]
+    for rule in rules:
+        # "Mail it to me before I have my meeting" wants the opposite.
+        forbids = words("forbid").within(rule) and words("send").within(rule)
+        if forbids or words("draft_only").within(rule):
+            return rule.strip()
+    return ""
+
+
+def _is_sent(call: EpisodeCall, requests: str) -> bool:
+    """Return whether a call has sent something to somebody whom the requests do not name."""
+    if call.kind is not Kind.ACTION or not _SENDS.search(call.tool) or _UNSENT.search(call.tool):
+        return False
+    values = [value.strip().lower() for _, value in members(call) if MIN_NAME <= len(value.strip()) <= MAX_VALUE]
+    return call.meaning.state == "success" and not any(value in requests for value in values)
 
 
 def _broken_name(clause: str, episode: Episode, call: EpisodeCall, *, is_lost: bool) -> str | None:

@@ -1,4 +1,4 @@
-"""Memory that is looked up without the words of the question, asked for again, or acted against."""
+"""Memory that is asked for again, or acted against."""
 
 # ruff: noqa: RUF001 - punctuation of several languages
 from __future__ import annotations
@@ -6,9 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import msgspec
-
-from critiqor.diagnosis.claims.call_arguments import members, path_of
+from critiqor.diagnosis.claims.call_arguments import path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import language_of, normalize
 from critiqor.diagnosis.claims.speech import Stance
@@ -22,21 +20,17 @@ from critiqor.diagnosis.conduct.exclusions import (
 )
 from critiqor.diagnosis.conduct.forgotten_prohibitions import MAX_CLAUSES, MAX_COMPARED, names_of
 from critiqor.diagnosis.conduct.lapse import Lapse
-from critiqor.diagnosis.conduct.wording import MAX_REQUEST, content_stems, requests, says
+from critiqor.diagnosis.conduct.objections import barring_record, identifiers_in
+from critiqor.diagnosis.conduct.wording import MAX_REQUEST, content_stems, says
 from critiqor.diagnosis.hazards.words import words
-from critiqor.diagnosis.signals.text import decode_json
-from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
-from critiqor.spans.memory_lookups import memory_lookup
 
 _PROPER = re.compile(r"(?<=[\s\"'“„«])[^\W\d_a-zа-я][^\W_]{2,}(?:[ -][^\W\d_a-zа-я][^\W_]+)*")
 _CLOCK = re.compile(r"(?<![\d:.-])([01]?\d|2[0-3]):([0-5]\d)(?![\d:])")
 _STATEMENT = re.compile(r"(?<=[.!?;])\s+|\\n|\n|[。！？；]|\",\s?\"")
 
 TYPE = "memory_failure"
-MIN_VAGUE = 3
-"""Minimum number of lookups that found nothing, none of them with a word of the request."""
 MIN_ASKED_AGAIN = 2
 """Minimum number of parts of a question that are answered already."""
 MAX_KNOWN = 8_000
@@ -58,46 +52,6 @@ def _reads_memory(call: EpisodeCall) -> bool:
 def _memory_text(call: EpisodeCall) -> str:
     """Return what a memory lookup found."""
     return call.text.replace('\\"', '"')
-
-
-def find_vague_lookups(episode: Episode) -> list[Lapse]:
-    """Return lookups that found nothing, and that never used the words of what the user asked for."""
-    lookups = [call for call in episode.calls if _TOOL.search(call.tool) and _query(call)]
-    empty = [call for call in lookups if _found_nothing(call)]
-    wanted = content_stems(requests(episode))
-    if len(empty) < MIN_VAGUE or len(empty) < len(lookups) or not wanted:
-        return []
-    if any(content_stems(_query(call)) & wanted for call in empty):
-        return []
-    queries = ", ".join(f"“{excerpt(_query(call), 40)}”" for call in empty[:4])
-    return [
-        Lapse(
-            type=TYPE,
-            about=("vague",),
-            confidence=75,
-            title=f"{counted(len(empty), 'memory lookup')} found nothing, and none used the words of the request",
-            explanation=f"Queries: {queries}. The user asked: “{excerpt(requests(episode), 100)}”",
-            recommendation="Instruct the agent to search its memory with the names and things of the question.",
-            verification="Run the same task again: the queries contain words of the request.",
-            causes=[(empty[0].result_id, "The first lookup found nothing")],
-            event_id=empty[1].call_id,
-            happened="Looked up again without the words of the request",
-            calls=empty,
-        )
-    ]
-
-
-def _query(call: EpisodeCall) -> str:
-    return next((value for name, value in members(call) if name in ("query", "q", "text", "question")), "")
-
-
-def _found_nothing(call: EpisodeCall) -> bool:
-    try:
-        result = decode_json(call.text)
-    except msgspec.DecodeError:
-        result = call.text
-    outcome = memory_lookup({}, result, has_ended=True, failed=call.reported_failure)["lookup"]
-    return outcome == "empty"
 
 
 def find_repeated_questions(episode: Episode) -> list[Lapse]:
@@ -243,7 +197,7 @@ def _asked_again(answer: EpisodeText, question: str, source: str) -> Lapse:
 
 def find_contradicted_memories(episode: Episode) -> list[Lapse]:
     """Return actions that do what a memory found before, or the user, advises against."""
-    acting = [call for call in episode.calls if call.kind is Kind.ACTION]
+    acting = [call for call in episode.calls if call.kind is Kind.ACTION or (call.line and call.has_effect)]
     if not acting:
         return []
     known = [call for each in (*reversed(episode.earlier), episode) for call in each.calls]
@@ -265,6 +219,9 @@ def find_contradicted_memories(episode: Episode) -> list[Lapse]:
 def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> str | None:
     """Return the note in a memory that an action contradicts."""
     notes = _memory_text(lookup)
+    if call.line and call.kind is not Kind.ACTION:
+        named = [name for name in identifiers_in(call.line) if name in lookup.lowered]
+        return barring_record(notes, [name for name in named if name not in episode.request.lower()])
     asked = content_stems(episode.request)
     found = contains_excluded(episode, call, excluded_in(notes), asked) or outdated_value(episode, call, notes)
     if found is not None:
