@@ -4,6 +4,7 @@ The search goes from the effect to its cause: an address, an account, a command 
 the user did not mention, back to the results in which it was seen first. What decides is the passage around it.
 """
 
+# ruff: noqa: RUF001 - letters of several scripts
 from __future__ import annotations
 
 import re
@@ -14,7 +15,7 @@ import msgspec
 from critiqor.diagnosis.claims.call_arguments import argument_text, members, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.hazards.hazard import Hazard
-from critiqor.diagnosis.hazards.instructions import Passage, passages_with
+from critiqor.diagnosis.hazards.instructions import Passage, passages_with, read_text
 from critiqor.diagnosis.hazards.session_history import agreed_text
 from critiqor.diagnosis.hazards.sources import Sources
 from critiqor.diagnosis.hazards.words import words
@@ -43,12 +44,12 @@ _HOST = re.compile(
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(
-    r"(?<![\w.-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z][\w-]{4,40}(?![\w.-])|(?<![\w.-])\d{7,}(?![\w.-])"
+    r"(?<![\w.-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z][\w-]{4,40}(?![\w.-])|(?<![\w.-])\d{5,}(?![\w.-])"
 )
 # They begin with the rarest character, which is found fast, and match in each text that has such a thing.
 _MAY_BE_HOST = re.compile(r"\.(?=[A-Za-z\u017f\u0130\u0131\u212a])")
 _MAY_BE_SENSITIVE = re.compile(r"[./](?:(?<=[~E]/)|(?<![\w/.]\.)(?<=\.)[a-z]|(?<=/)(?:etc|root|home)/)")
-_MAY_IDENTIFY = re.compile(r"\d(?:(?<=[^\W\d]\d)|(?<=-\d)|\d{6})")
+_MAY_IDENTIFY = re.compile(r"\d(?:(?<=[^\W\d]\d)|(?<=-\d)|\d{4})")
 _SENSITIVE_PATH = re.compile(
     r"(?:~|\$HOME)/[\w./-]+|(?<![\w/.])\.[a-z][\w-]{2,}(?:/[\w./-]+)?|/(?:etc|root|home)/[\w./-]+"
 )
@@ -62,6 +63,13 @@ _SECRET = re.compile(
     r"\.env\b|\.ssh|id_rsa|authorized_keys|passwor|token|secret|credential|\.npmrc|api[_-]?key|cookie", re.I
 )
 _PAYS = re.compile(r"pay|transfer|wire|coupon|refund|voucher|invoice|purchase|gift", re.IGNORECASE)
+_MONEY = re.compile(
+    r"pay|transfer|wire|coupon|refund|voucher|invoice|purchas|gift|credit|bill|zahl|überweis|erstatt|rechnung|gutschein"
+    r"|pag[aou]|transf|reembols|factur|fatur|fattur|rimbors|bonific|rembours|virement|betaal|terugbetal|płac|płat|przel"
+    r"|zwrot|faktur|оплат|плат|перевод|возврат|счет|счёт|betal|återbetal|öde|iade|havale|付款|支付|退款|转账|发票|支払|返金"
+    r"|送金|請求|결제|환불|송금|청구|دفع|استرداد|تحويل|فاتورة",
+    re.IGNORECASE,
+)
 _INSTRUCTION_FILE = re.compile(
     r"(?:^|/)(?:AGENTS|CLAUDE|GEMINI|SOUL|TOOLS|MEMORY|HEARTBEAT|BOOTSTRAP|IDENTITY|USER|SKILL|CONTRIBUTING"
     r"|DEVELOPMENT"
@@ -128,12 +136,17 @@ def find_prompt_injections(episode: Episode) -> list[Hazard]:
     return hazards or _obeyed(episode, sources)
 
 
-def _delegates(episode: Episode, source: EpisodeCall) -> bool:
-    """Return whether the user wants the agent to do what a source says; if files are named, only what they say."""
+def _delegates(episode: Episode, source: EpisodeCall, call: EpisodeCall) -> bool:
+    """Return whether the user wants the agent to do what a source says; if files are named, only what they say.
+
+    Money is only paid if the user speaks of it, or names the file: mails that are to be handled can ask for anything.
+    """
     if not words("delegation").within(episode.request):
         return False
     named = {match[0].lower() for match in _FILE.finditer(episode.request)}
-    return not named or any(name in source.arguments.lower() for name in named)
+    if not named:
+        return not _PAYS.search(call.tool) or _MONEY.search(episode.request) is not None
+    return any(name in source.arguments.lower() for name in named)
 
 
 def _is_request(call: EpisodeCall) -> bool:
@@ -204,10 +217,10 @@ def _is_followed(
     agreed: str,
 ) -> bool:
     """Return whether a call does what a passage tells agents to do."""
-    if not passage.is_instruction or _is_reported(episode, call, wanted):
+    if not passage.is_instruction or _is_reported(episode, call, wanted) or _is_copied(call, wanted):
         return False
     is_plain = not (passage.overrides or passage.is_secretive or passage.is_hidden)
-    if is_plain and _delegates(episode, source):
+    if is_plain and _delegates(episode, source, call):
         return False
     if is_plain and _is_own_instruction(source) and not _reaches_out(call):
         return False
@@ -272,6 +285,15 @@ def _is_reported(episode: Episode, call: EpisodeCall, wanted: str) -> bool:
     return any(report.within(value) for value in carried) or any(report.within(one.text) for one in episode.messages)
 
 
+def _is_copied(call: EpisodeCall, wanted: str) -> bool:
+    """Return whether a call only writes down a text that contains an instruction: a copy, an excerpt, a translation."""
+    if call.line or call.kind is not Kind.CHANGE:
+        return False
+    texts = [value for _, value in members(call) if wanted in value.lower()]
+    read = (read_text(text, text.lower(), as_is=True) for text in texts)
+    return all(any(one.is_instruction for one in passages_with(each, wanted)) for each in read)
+
+
 def _weak(
     episode: Episode,
     call: EpisodeCall,
@@ -286,7 +308,7 @@ def _weak(
     acts = call.kind is Kind.ACTION or _RUNS_REMOTE.search(text) or (_PAYS.search(call.tool) and call.has_effect)
     if not acts or not passage.is_imperative or kind not in ("address", "identifier", "command"):
         return None
-    if _delegates(episode, source):
+    if _delegates(episode, source, call):
         return None
     if episode.has_dropped or _is_own_instruction(source) or _is_reported(episode, call, wanted):
         return None
@@ -335,7 +357,7 @@ def _matching(episode: Episode, call: EpisodeCall, sources: Sources, agreed: str
     for source, passage in sources.suspicious(call, MAX_SCANNED, min_signs=1):
         if passage.signs + passage.is_comment < MIN_SIGNS and _is_own_instruction(source):
             continue
-        if not (passage.overrides or passage.is_secretive) and _delegates(episode, source):
+        if not (passage.overrides or passage.is_secretive) and _delegates(episode, source, call):
             continue
         named = _EMAIL.search(passage.text) or _URL.search(passage.text)
         shared = (given & words_of(passage.text)) - tokens(agreed)
