@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from critiqor.diagnosis.claims.episode import Episode
 from critiqor.diagnosis.conduct.children import find_unfinished_children
+from critiqor.diagnosis.conduct.conditions import find_unmet_conditions
 from critiqor.diagnosis.conduct.forgotten_prohibitions import find_forgotten_prohibitions
 from critiqor.diagnosis.conduct.ignored_output import find_ignored_output
 from critiqor.diagnosis.conduct.lapse import draft_of
@@ -21,6 +22,7 @@ _FINDERS = (
     find_unfinished_children,
     find_ignored_output,
     find_disregarded_objections,
+    find_unmet_conditions,
     find_unstarted_work,
 )
 

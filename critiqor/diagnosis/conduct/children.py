@@ -128,7 +128,7 @@ def _spawned(call: EpisodeCall, calls: list[EpisodeCall]) -> list[EpisodeCall]:
 def _own_subject(call: EpisodeCall, calls: list[EpisodeCall]) -> set[str]:
     """Return the words of what only one subagent was to deal with: its country, its file."""
     spawned = _spawned(call, calls)
-    others = [each for each in calls if each is not call and each not in spawned and each.order < call.order]
+    others = [each for each in calls if each is not call and each not in spawned]
     task = content_stems(" ".join(argument_text(each) for each in (call, *spawned)))
     return task - {stem for each in others for stem in content_stems(argument_text(each))}
 
@@ -141,7 +141,7 @@ def _was_repeated(call: EpisodeCall, calls: list[EpisodeCall]) -> bool:
     for later in calls:
         if later.order > call.order and later.meaning.state != "failure" and _unfinished(later) is None:
             given = content_stems(argument_text(later))
-            if given & own or len(given & task) > MIN_SAME_TASK * len(given | task):
+            if not own and len(given & task) > MIN_SAME_TASK * len(given | task):
                 return True
     return False
 

@@ -37,6 +37,8 @@ MAX_KNOWN = 8_000
 """Maximum number of characters of a text in which answers are looked for."""
 _TOOL = re.compile(r"memory|recall|remember", re.IGNORECASE)
 _FILE = re.compile(r"(?:^|/)(?:memory/|MEMORY\.md$|USER\.md$|preferences\.\w+$)")
+_NOTED_VALUE = re.compile(r"(?<![\w/.:])(?=[\w@.+/-]*\d)[\w@.+/-]{2,40}\w|[\w.+-]+@[\w.-]+\w")
+"""A number, a code or an address in an entry of a memory."""
 _PART = re.compile(r"[,;，、；]|\s(?:and|und|y|e|et|en|i|и|ve)\s")
 _TIME = re.compile(r"(?<![\d:])(?:[01]?\d|2[0-3]):[0-5]\d(?![\d:])")
 _CHOICE = re.compile(r"\b(?:or|oder|ou|of|albo|или|veya)\b|还是|それとも|아니면|أم", re.IGNORECASE)
@@ -57,16 +59,21 @@ def _memory_text(call: EpisodeCall) -> str:
 def find_repeated_questions(episode: Episode) -> list[Lapse]:
     """Return that the agent asks the user for what the user or its memory has said already."""
     answer = episode.answer
-    if answer is None or not episode.requests or not any(mark in answer.text for mark in "?？؟"):
+    if answer is None or not episode.requests:
+        return []
+    reply = _objection(episode)
+    if reply is None and not any(mark in answer.text for mark in "?？؟"):
         return []
     speech = episode.speech(answer)
     asked = [one for one in speech.stances if one.is_question and not says(speech.language, "asks_leave", one.lowered)]
-    open_ones = [one for one in asked if not _is_explained(one, speech.stances)]
-    if open_ones and (reply := _objection(episode)) is not None:
+    told = [one for one in speech.stances if says(speech.language, "conditions", one.lowered)] if reply else []
+    open_ones = [one for one in asked or told if not _is_explained(one, speech.stances)]
+    if open_ones and reply is not None:
         return [_asked_again(answer, open_ones[0].statement.text, reply)]
     known = _known(episode)
     for stance in speech.stances:
-        if stance.is_question and (given := _given(stance.statement.text, known)) is not None:
+        given = (_given(stance.statement.text, known) or _noted(episode, stance)) if stance.is_question else None
+        if given is not None:
             return [_asked_again(answer, stance.statement.text, given)]
     for stance in asked:
         if _CHOICE.search(stance.lowered):
@@ -77,6 +84,23 @@ def find_repeated_questions(episode: Episode) -> list[Lapse]:
         if len(sources) >= MIN_ASKED_AGAIN and typed:
             return [_asked_again(answer, stance.statement.text, typed[0][0])]
     return []
+
+
+def _noted(episode: Episode, question: Stance) -> str | None:
+    """Return the memory whose entries answer a question: they have its words that are not in the request, and values.
+
+    A question that contains a value of the entry wants it confirmed.
+    """
+    wanted = content_stems(question.lowered) - content_stems(episode.request)
+    for call in episode.calls:
+        if not _reads_memory(call) or len(wanted) < MIN_ASKED_AGAIN:
+            continue
+        for entry in _memory_text(call).splitlines():
+            values = _NOTED_VALUE.findall(entry)
+            if len(wanted & content_stems(entry)) >= MIN_ASKED_AGAIN and values:
+                is_confirmed = any(value.lower() in question.lowered for value in values)
+                return None if is_confirmed else call.result_id
+    return None
 
 
 def _is_explained(question: Stance, stances: Sequence[Stance]) -> bool:
@@ -234,11 +258,20 @@ def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> st
         names = _names_in(statement, call.line) if call.line else names_of(episode, call)
         wanted = [name for name in names if name in request]
         named = [name for name in names if name in lowered and not any(one in name for one in wanted)]
+        named = [name for name in named if _is_forbidden(statement, lowered, name)]
         if any(_is_proper(statement, lowered, name) for name in named) or _is_out_of_time(episode, statement, call):
             return statement.strip()
         if is_on_excluded_weekday(statement, call) and not weekdays_in(episode.request):
             return statement.strip()
     return None
+
+
+def _is_forbidden(statement: str, lowered: str, name: str) -> bool:
+    """Return whether the clause that names something has the negation: always aisle, never window."""
+    at = lowered.find(name)
+    start = max(statement.rfind(mark, 0, at) for mark in ",;，、") + 1
+    ends = [end for mark in ",;，、" if (end := statement.find(mark, at + len(name))) >= 0]
+    return words("forbid").within(statement[start : min(ends, default=len(statement))])
 
 
 def _names_in(statement: str, line: str) -> list[str]:

@@ -8,15 +8,17 @@ warning in the result of an action. It was disregarded if the action was done al
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from critiqor.diagnosis.claims.call_arguments import decoded_arguments, members, path_of
+from critiqor.diagnosis.claims.call_arguments import arguments_of, decoded_arguments, members, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.wording import content_stems, directive_in
 from critiqor.diagnosis.hazards.session_history import agreed_text
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.results.json_answers import decoded
+from critiqor.diagnosis.results.state_words import state_of_word
 from critiqor.diagnosis.signals.text import plain_text
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
@@ -40,7 +42,14 @@ _SWITCH = re.compile(
     re.IGNORECASE,
 )
 """Arguments and options that skip a check."""
-_TRIAL = re.compile(r"dry_?-?run|preview|simulat|validate_?only|test_?mode|trial|what_?if|check_?only", re.IGNORECASE)
+_TRIAL = re.compile(
+    r"dry_?-?run|preview|simulat|validate|test_?-?mode|trial|what_?-?if|check|no_?-?op|plan_?-?only", re.IGNORECASE
+)
+_FATAL = re.compile(
+    r"(?<!\b0 )(?<!\bno )(?<!zero )\b(?:fatal|error|fail(?:ed|s|ure)?|conflicts?|cannot"
+    r"|would be (?:deleted|lost|overwritten))\b",
+    re.IGNORECASE,
+)
 _ON = frozenset((True, 1, "true", "yes", "y", "1", "force", "all"))
 _OPTION = re.compile(r"--[a-z][\w=-]*")
 _RECORD = re.compile(r"\{[^{}]*\}|[^\n{}]+")
@@ -50,6 +59,8 @@ _IDENTIFIER = re.compile(
     r"(?<![\w.-])(?=[\w./#-]*\d)[A-Za-z#][\w./#-]{2,40}(?<![./-])(?![\w-])|(?<![\w.-])\d{4,}(?![\w.-])"
 )
 _DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?(?:t[\d:]+z?)?|(?:19|20)\d\d", re.IGNORECASE)
+_VALUE = re.compile(r'(?<=:)\s*"([^"]{2,40})"')
+_CELL = re.compile(r"\t|\||\s{2,}|:\s")
 _HANDLES = re.compile(
     r"send|mail|message|notify|comment|note|ticket|issue|label|tag|report|draft|flag|escalat|hold|block|quarantin"
     r"|unlock|unblock|cancel|delete|remove|refund|return|recall|revert|rollback|dispute|approv|review|request|remind",
@@ -79,18 +90,56 @@ def find_disregarded_objections(episode: Episode) -> list[Lapse]:
     barring = [call for call in episode.calls if _may_bar(call)]
     for call in acting:
         before = [each for each in barring if each.order < call.order]
-        for found in (_same_call(episode, call), _own_warning(episode, call), _barred(call, before)):
+        for found in _objections(episode, call, before):
             if found is not None and not (_is_known(agreed, found.text) or _is_told(episode, found, call)):
                 return [_lapse(found, call)]
     return []
 
 
+def _objections(episode: Episode, call: EpisodeCall, before: list[EpisodeCall]) -> Iterator[_Objection | None]:
+    yield _same_call(episode, call)
+    yield _own_warning(episode, call)
+    yield _outside(episode, call)
+    yield _barred(call, before)
+
+
+_REFUSED = re.compile(
+    r'"\w*(?:eligib|allow|permit|approv|authori|verif|valid|match|compat|releas|clear|consent|\wable)\w*"\s*:\s*'
+    r'(?:false|"(?:no|false)")',
+    re.IGNORECASE,
+)
+"""A member that says that something is not possible or not permitted."""
+_ZERO = re.compile(
+    r'"?\w*(?:avail|stock|free|vacan|capacity|seats|balance|disponib|libre|livre|posti|verfüg|frei|bestand|lager|voorraad'
+    r"|dostęp|налич|остат|свобод|mevcut|stok|ledig|lager|saldo|库存|可用|余额|在庫|空き|残高|재고|잔여|متاح|متوفر|رصيد)\w*"
+    r'"?\s*[:=]\s*(?:0(?:\.0+)?(?!\w|[.,]\d)|false|null|"(?:no|none|0)")',
+    re.IGNORECASE,
+)
+"""A member that says that nothing of something is there."""
+
+
 def _may_bar(call: EpisodeCall) -> bool:
-    return words("barred").may_be_within(call.text.replace("_", " ")) or directive_in(call.text)
+    plain = call.text.replace("_", " ")
+    return words("barred").may_be_within(plain) or directive_in(call.text) or _REFUSED.search(call.text) is not None
 
 
 def _bars(record: str) -> bool:
-    return words("barred").within(record.replace("_", " ")) or directive_in(record)
+    if words("barred").within(record.replace("_", " ")) or directive_in(record):
+        return True
+    return _REFUSED.search(record) is not None
+
+
+def is_negative(record: str) -> bool:
+    """Return whether a record says that something is wrong, missing or not possible."""
+    if _bars(record) or _ZERO.search(record) is not None:
+        return True
+    cells = _VALUE.findall(record) if record[:1] == "{" else _CELL.split(record)
+    return any(state_of_word(cell) == "failure" for cell in cells if 0 < len(cell.strip()) <= MAX_NAME)
+
+
+def records_of(text: str) -> list[str]:
+    """Return the records of a result: its objects, or its lines."""
+    return [match[0] for match in _RECORD.finditer(text) if match[0].strip(" ,[]")][:MAX_RECORDS]
 
 
 def _is_known(agreed: str, objection: str) -> bool:
@@ -138,7 +187,7 @@ def _same_call(episode: Episode, call: EpisodeCall) -> _Objection | None:
         if switches is None:
             continue
         if any(_TRIAL.search(name) for name in switches):
-            warnings = _warnings_in(earlier)
+            warnings = _warnings_in(earlier) or [line for line in earlier.text.splitlines() if _FATAL.search(line)]
             if warnings:
                 return _Objection(earlier, warnings[0])
         elif switches and (words("barred").within(earlier.text) or _loses(episode, earlier)):
@@ -157,10 +206,14 @@ def _added_switches(earlier: EpisodeCall, call: EpisodeCall) -> list[str] | None
     None if the calls differ in something else.
     """
     if call.line:
-        added = set(_OPTION.findall(call.line)) - set(_OPTION.findall(earlier.line))
-        if not all(map(_SWITCH.search, added)) or earlier.line.split()[:2] != call.line.split()[:2]:
+        before, after = set(_OPTION.findall(earlier.line)), set(_OPTION.findall(call.line))
+        plain = [[word for word in each.line.split() if not word.startswith("--")] for each in (earlier, call)]
+        trial = [name for name in before - after if _TRIAL.search(name)]
+        if plain[0] == plain[1] and trial:
+            return trial
+        if not all(map(_SWITCH.search, after - before)) or earlier.line.split()[:2] != call.line.split()[:2]:
             return None
-        return list(added)
+        return list(after - before)
     first, second = decoded_arguments(earlier.arguments), decoded_arguments(call.arguments)
     if first is None or second is None:
         return None
@@ -201,6 +254,33 @@ def _own_warning(episode: Episode, call: EpisodeCall) -> _Objection | None:
     return None
 
 
+_CHOICES = re.compile(
+    r'"\w*(?:allow|permit|support|eligib|approv|accept|valid|compat|certif|authori)\w*"\s*:\s*\[', re.IGNORECASE
+)
+
+
+def _outside(episode: Episode, call: EpisodeCall) -> _Objection | None:
+    """Return the list of what is allowed that does not contain what a call uses: allowed carriers, valid sizes."""
+    given = [(name.lower().rstrip("s"), value.strip().lower()) for name, value in arguments_of(call)]
+    for source in episode.calls:
+        if source.order >= call.order or source.has_effect or not _CHOICES.search(source.text):
+            continue
+        answer = decoded(source.text)
+        for key, listed in answer.items() if isinstance(answer, dict) else ():
+            if not isinstance(listed, list) or not listed or not _CHOICES.search(f'"{key}":['):
+                continue
+            choices = {str(each).strip().lower() for each in listed}
+            for name, value in given:
+                if len(name) >= MIN_MEMBER and name in key.lower() and value not in choices:
+                    return _Objection(source, f"{key}: {', '.join(map(str, listed[:MAX_LISTED]))}")
+    return None
+
+
+MIN_MEMBER = 3
+"""Minimum number of characters of the name of an argument for which a result lists what is allowed."""
+MAX_LISTED = 8
+
+
 def _barred(call: EpisodeCall, before: list[EpisodeCall]) -> _Objection | None:
     """Return the record that bars something which a call uses, by its identifier or name."""
     given = _names_in(call) if before else []
@@ -221,7 +301,7 @@ def _barred(call: EpisodeCall, before: list[EpisodeCall]) -> _Objection | None:
 
 def barring_record(text: str, names: list[str]) -> str | None:
     """Return the record that bars one of these names, in lower case; no other record may name it."""
-    records = [match[0] for match in _RECORD.finditer(text)][:MAX_RECORDS] if names else []
+    records = records_of(text) if names else []
     for name in names:
         # What only one record of several says is said about what only that record names.
         naming = [record for record in records if _is_within(name, record.lower())]

@@ -197,9 +197,11 @@ def _plans_the_rest(episode: Episode, speech: Speech, stance: Stance, last: list
 
     How a language announces something hardly matters then.
     """
-    if not stance.is_plan or any(one.is_bad_news for one in last if one is not stance):
+    is_rest = stance.is_limited and not any(speech.has(stance, name) for name in ("negations", "totality", "future"))
+    is_rest = is_rest and words("remaining").within(stance.statement.text)
+    if not (stance.is_plan or is_rest) or any(one.is_bad_news for one in last if one is not stance):
         return False
-    plan = " ".join(clause.lowered for clause in speech.clauses(stance) if clause.is_plan)
+    plan = stance.lowered if is_rest else " ".join(one.lowered for one in speech.clauses(stance) if one.is_plan)
     planned = content_stems(plan) & content_stems(requests(episode))
     if len(planned) < MIN_PLANNED:
         return False

@@ -4,7 +4,6 @@ The search goes from the effect to its cause: an address, an account, a command 
 the user did not mention, back to the results in which it was seen first. What decides is the passage around it.
 """
 
-# ruff: noqa: RUF001 - letters of several scripts
 from __future__ import annotations
 
 import re
