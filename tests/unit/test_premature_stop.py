@@ -357,3 +357,15 @@ def test_rest_of_a_request_that_is_only_planned_is_left_undone(request_text: str
 )
 def test_plan_with_an_obstacle_or_for_the_user_is_no_early_stop(answer: str) -> None:
     assert TYPE not in begun(answer).types()
+
+
+def test_agent_run_that_ends_with_a_look_and_without_an_answer_is_found() -> None:
+    story = Story().user("Which commit broke it?").says("I bisect.")
+    story.runs("git bisect bad", "Bisecting: 3 revisions left to test after this")
+    assert TYPE in story.finishes().types()
+
+
+def test_agent_run_that_ends_with_an_action_or_that_records_no_messages_is_fine() -> None:
+    sent = Story().user("Tell Ida.").says("I do.").calls("message_send", {"to": "ida"}, '{"ok": true}')
+    assert TYPE not in sent.finishes().types()
+    assert TYPE not in Story().user("Which commit?").runs("git log -1", "a1 Fix").finishes().types()

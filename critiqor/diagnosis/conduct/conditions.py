@@ -7,10 +7,13 @@ import re
 
 from critiqor.diagnosis.claims.call_arguments import arguments_of, members
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.claims.language import language_of
+from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.objections import is_negative, is_told, records_of
 from critiqor.diagnosis.conduct.wording import content_stems, requests
 from critiqor.diagnosis.hazards.words import words
+from critiqor.diagnosis.results.state_words import state_of_word
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
@@ -21,8 +24,12 @@ MIN_STEM = 4
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n|[。！？；]")
 _CLAUSE = re.compile(
     r"[,:()，、：]|\s[–—-]\s"
-    r"|\b(?:otherwise|else|sonst|andernfalls|sinon|si no|de lo contrario|senão|altrimenti|anders|inaczej|иначе|annars)\b"
+    r"|\b(?:otherwise|else|sonst|andernfalls|sinon|si no|de lo contrario|senão|altrimenti|anders|иначе|annars)\b"
 )
+_NOTHING = re.compile(
+    r"\b(?:nothing|none|nichts|nada|rien|niente|nulla|niets|nic|ничего|inget|ingenting)\b", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W\d_]{3,}")
 _NONE = re.compile(
     r"(?:\b(?:0|no|not|none|nothing|never|without|zero|kein\w*|nicht|sin|sans|aucun\w*|sem|nessun\w*|geen|bez|без|нет)\b"
     r"|[不无没])\W*(?:\w+\W+){0,2}$"
@@ -40,7 +47,10 @@ def find_unmet_conditions(episode: Episode) -> list[Lapse]:
     for condition in conditions:
         for call in acting:
             found = _against(episode, call, condition)
-            if found is not None and not is_told(episode, found[1], found[0], f"{request}\n{call.arguments}"):
+            if found is None:
+                continue
+            said = f"{found[1]}\n{condition}"
+            if not is_told(episode, said, found[0], f"{request}\n{call.arguments}"):
                 return [_lapse(episode, condition, *found, call)]
     return []
 
@@ -62,13 +72,20 @@ def _against(episode: Episode, call: EpisodeCall, condition: str) -> tuple[Episo
     if not is_meant and not stems & done:
         return None
     named = {value.lower() for _, value in arguments_of(call)}
-    undesired = _undesired(condition)
+    part, forbids = _parted(condition)
+    undesired = _undesired(part) if forbids or words("forbid").within(part) or _NOTHING.search(part) else set()
+    # "Renew it if it has expired" wants the action because something is wrong.
+    needs_good = forbids or not _is_bad(part)
+    if not (undesired or needs_good):
+        return None
     seen: set[tuple[str, str]] = set()
     for look in reversed(episode.calls):
-        # Only the last answer to each question counts: what was wrong may have been put right.
+        # Only the last answer to each question counts.
         if look.order >= call.order or (look.tool, look.arguments) in seen:
             continue
         seen.add((look.tool, look.arguments))
+        if _changes(look) and look is not call and not look.line:
+            break  # what was wrong may have been put right
         if look.kind in (Kind.ACTION, Kind.CHANGE) or len(look.text) > MAX_LOOK or look.line == call.line != "":
             continue
         records = records_of(look.text)
@@ -77,18 +94,36 @@ def _against(episode: Episode, call: EpisodeCall, condition: str) -> tuple[Episo
         for record in mine:
             if undesired and any(_affirms(record, stem) for stem in undesired):
                 return look, record
-            if (len(mine) == 1 or named & asked) and is_negative(record):
+            if needs_good and (len(mine) == 1 or named & asked) and is_negative(record):
                 return look, record
     return None
 
 
-def _undesired(condition: str) -> set[str]:
+def _changes(call: EpisodeCall) -> bool:
+    return call.kind in (Kind.ACTION, Kind.CHANGE) and call.meaning.state != "failure"
+
+
+def _parted(sentence: str) -> tuple[str, bool]:
+    """Return the condition in a sentence, and whether the rest of it forbids something or wants to be told."""
+    spans = words("condition").find(sentence)
+    start = spans[0][0] if spans else 0
+    end = next((mark.start() for mark in _CLAUSE.finditer(sentence, start) if mark.start() > start), len(sentence))
+    rest = f"{sentence[:start]} {sentence[end:]}"
+    return sentence[start:end], words("forbid").within(rest) or words("ask_first").within(rest)
+
+
+def _is_bad(part: str) -> bool:
+    """Return whether a condition names something bad: expired, offline, not shipped."""
+    if words("barred").within(part) or words("forbid").within(part) or words("delete").within(part):
+        return True
+    if any(state_of_word(word) == "failure" for word in _WORD.findall(part)):
+        return True
+    return any(one.is_bad_news for one in Speech(part, language_of(part)).stances)
+
+
+def _undesired(part: str) -> set[str]:
     """Return the beginnings of the words for what must not happen: only if nothing gets deleted."""
-    found: set[str] = set()
-    for clause in _CLAUSE.split(condition):
-        if any(words(concept).within(clause) for concept in ("delete", "loss")):
-            spans = words("delete").find(clause)
-            found |= {clause[start:end].lower()[: max(MIN_STEM, end - start - 2)] for start, end in spans}
+    found = {part[start:end].lower()[: max(MIN_STEM, end - start - 2)] for start, end in words("delete").find(part)}
     return {stem for stem in found if len(stem) >= MIN_STEM}
 
 

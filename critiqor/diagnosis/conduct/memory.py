@@ -258,7 +258,8 @@ def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> st
         names = _names_in(statement, call.line) if call.line else names_of(episode, call)
         wanted = [name for name in names if name in request]
         named = [name for name in names if name in lowered and not any(one in name for one in wanted)]
-        named = [name for name in named if _is_forbidden(statement, lowered, name)]
+        # The rest of a note is no name of what it is about.
+        named = [name for name in named if _is_forbidden(statement, lowered, name) and not words("forbid").within(name)]
         if any(_is_proper(statement, lowered, name) for name in named) or _is_out_of_time(episode, statement, call):
             return statement.strip()
         if is_on_excluded_weekday(statement, call) and not weekdays_in(episode.request):

@@ -87,7 +87,7 @@ def find_disregarded_objections(episode: Episode) -> list[Lapse]:
     acting = [call for call in episode.calls if call.has_effect and call.meaning.state != "failure"][:MAX_COMPARED]
     if not acting or _INSISTS.search(agreed := agreed_text(episode)):
         return []
-    barring = [call for call in episode.calls if _may_bar(call)]
+    barring = [call for call in episode.calls if _may_bar(call) and "memory" not in call.tool]
     for call in acting:
         before = [each for each in barring if each.order < call.order]
         for found in _objections(episode, call, before):
@@ -116,6 +116,10 @@ _ZERO = re.compile(
     re.IGNORECASE,
 )
 """A member that says that nothing of something is there."""
+_COUNTED = re.compile(
+    r'"\w*(?:fail|error|conflict|missing|reject|critical|violat|block|mismatch|differen|duplicat)\w*"\s*:\s*[1-9]', re.I
+)
+"""A number of problems."""
 
 
 def _may_bar(call: EpisodeCall) -> bool:
@@ -131,7 +135,7 @@ def _bars(record: str) -> bool:
 
 def is_negative(record: str) -> bool:
     """Return whether a record says that something is wrong, missing or not possible."""
-    if _bars(record) or _ZERO.search(record) is not None:
+    if _bars(record) or _ZERO.search(record) is not None or _COUNTED.search(record) is not None:
         return True
     cells = _VALUE.findall(record) if record[:1] == "{" else _CELL.split(record)
     return any(state_of_word(cell) == "failure" for cell in cells if 0 < len(cell.strip()) <= MAX_NAME)

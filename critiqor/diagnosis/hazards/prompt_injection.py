@@ -34,6 +34,8 @@ MIN_STEPS = 2
 """Minimum number of steps of a path that is traced back without its host: `/api/join`."""
 MAX_COMPACT = 40
 """Maximum number of characters of a number or a code that is written in groups."""
+MIN_VALUE = 5
+"""Minimum number of characters of an argument that is traced back as a whole."""
 _URL = re.compile(r"https?://([\w.-]+(?::\d+)?)(/[^\s\"'<>`|)\]}]*)?", re.IGNORECASE)
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _HOST = re.compile(
@@ -74,6 +76,7 @@ _INSTRUCTION_FILE = re.compile(
     r"|DEVELOPMENT"
     r"|copilot-instructions|\.cursorrules|\.windsurfrules)(?:\.md)?$|memory/|/skills/",
 )
+_DATA_FILE = re.compile(r"\.(?:csv|tsv|xlsx?|eml|mbox|msg|pdf|docx?|html?|xml|log|vcf|ics|srt|jsonl)$", re.IGNORECASE)
 _FOREIGN_FOLDER = re.compile(
     r"(?:^|/)(?:vendor|node_modules|third[_-]?party|downloads?|site-packages|inbox|attachments?)/", re.I
 )
@@ -195,6 +198,8 @@ def _specifics(call: EpisodeCall) -> list[tuple[str, str]]:
         if call.has_effect and _MAY_BE_SENSITIVE.search(text):
             for match in _SENSITIVE_PATH.finditer(text):
                 found.setdefault(match[0].lower(), "path")
+        if not call.line and MIN_VALUE <= len(text) <= MAX_COMPACT and call.kind is not Kind.LOOKUP:
+            found.setdefault(text.strip().lower(), "identifier")
         if " " in text and len(text) - text.count(" ") <= MAX_COMPACT:
             compact = text.replace(" ", "").lower()
             if len(compact) <= MAX_COMPACT and any(map(str.isdigit, compact)):
@@ -241,6 +246,8 @@ def _is_own_instruction(source: EpisodeCall) -> bool:
         return "memory" in source.tool.lower()
     if _INSTRUCTION_FILE.search(path):
         return True
+    if _DATA_FILE.search(path):
+        return False  # records and messages of others
     return not path.startswith(("/tmp", "http")) and not _FOREIGN_FOLDER.search(path)
 
 
@@ -346,7 +353,8 @@ def _matching(episode: Episode, call: EpisodeCall, sources: Sources, agreed: str
     if call.line or not call.has_effect or path_of(call) or episode.has_dropped:
         return None
     concept = next((name for name, pattern in _CLASSES if pattern.search(call.tool)), None)
-    if concept is None or words(concept).within(agreed):
+    concept = concept or "act"
+    if words(concept).within(agreed):
         return None
     carried = [value for name, value in members(call) if name.lower() in _TEXTS]
     if any(words("report").within(text) for text in (*carried, *(one.text for one in episode.messages))):
