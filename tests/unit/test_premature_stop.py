@@ -1,6 +1,6 @@
 """Agents that stop too early: announced work, leave that was granted, items and questions that are left out."""
 
-# ruff: noqa: RUF001 - texts in several languages
+# ruff: noqa: E501, RUF001 - texts in several languages
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -86,6 +86,8 @@ def _against(episode: Episode, call: EpisodeCall, condition: str) -> tuple[Episo
         seen.add((look.tool, look.arguments))
         if _changes(look) and look is not call and not look.line:
             break  # what was wrong may have been put right
+        if (look.reported_failure and not look.line) or "memory" in look.tool:
+            continue  # a look that failed shows nothing, and what a memory says is compared elsewhere
         if look.kind in (Kind.ACTION, Kind.CHANGE) or len(look.text) > MAX_LOOK or look.line == call.line != "":
             continue
         records = records_of(look.text)
