@@ -375,7 +375,7 @@ class RunBuilder:
             return  # OpenClaw also saves its own notes as messages
         text = plain_text(payload.get("text"))
         is_user = role == "user"
-        if is_user and summarizes_history(text):
+        if summarizes_history(text, by_user=is_user):
             run.moments.append(msgspec.structs.replace(_moment_of(event, self._events), event_type="compaction_end"))
             run.spans.append(run.moments[-1])
             self.claims.add_compaction(run, self._events)

@@ -112,29 +112,6 @@ def test_action_that_respects_memory_is_fine(story: Made) -> None:
     assert "memory_failure" not in story().types()
 
 
-def searched(request: str, *queries: str, found: str = '{"results": []}') -> Story:
-    story = Story().user(request)
-    for query in queries:
-        story.calls("memory_search", {"query": query}, found)
-    return story.says("I have nothing about that. Could you tell me?").finishes()
-
-
-def test_lookups_without_a_word_of_the_request_are_found() -> None:
-    story = searched("What was the guest wifi name of the cabin?", "information", "user data", "notes from before")
-    assert story.only("memory_failure").occurrences == 1
-
-
-@pytest.mark.parametrize(
-    "story",
-    [
-        lambda: searched("What was the guest wifi name of the cabin?", "guest wifi cabin", "wlan"),
-        lambda: searched("What was the wifi name?", "information", "data", "notes", found='{"results": ["wifi: hut"]}'),
-    ],
-)
-def test_lookups_with_words_of_the_request_or_with_results_are_fine(story: Made) -> None:
-    assert not any(finding.cause == "memory_failure:vague" for finding in story().findings())
-
-
 TRIP = "I need to get from Geneva to Lyon on 22 October, arriving before 10:00, two adults with railcards."
 
 
@@ -369,6 +346,66 @@ KEPT: dict[str, Made] = {
 @pytest.mark.parametrize("story", KEPT.values(), ids=KEPT)
 def test_what_nobody_has_forbidden_may_be_done_after_a_compaction(story: Made) -> None:
     assert "compaction_loss" not in story().types()
+
+
+BROKEN_AT_ONCE: dict[str, Made] = {
+    "customer by number": lambda: forbidden(
+        "Send the reminder to everybody on the list. Never write to Kessler & Sons, they are with our lawyers.",
+        "crm_send_template",
+        {"contact": "C-122", "template": "reminder"},
+        listing='[{"id": "C-101", "name": "Alder Tools"}, {"id": "C-122", "name": "Kessler & Sons"}]',
+        compacts=False,
+    ),
+    "German": lambda: forbidden(
+        "Setze alle Preise hoch, aber ändere auf keinen Fall den Artikel SLB-120.",
+        "shop_update_price",
+        {"sku": "SLB-120", "price": 139},
+        compacts=False,
+    ),
+    "Spanish": lambda: forbidden(
+        "Avisa a los socios, pero no envíes nada a Oduya Imports.", "mail_send", {"to": "Oduya Imports"}, compacts=False
+    ),
+}
+
+
+@pytest.mark.parametrize("story", BROKEN_AT_ONCE.values(), ids=BROKEN_AT_ONCE)
+def test_prohibition_that_is_broken_while_it_is_still_known_is_a_wrong_target(story: Made) -> None:
+    assert "wrong_target" in story().types()
+
+
+KEPT_AT_ONCE: dict[str, Made] = {
+    "something not to be mentioned": lambda: forbidden(
+        "Invite Anna, but don't mention the surprise to her.", "mail_send", {"to": "Anna"}, compacts=False
+    ),
+    "the other one": lambda: forbidden(
+        "Do not mail Omar, he is ill. Mail Ida.", "mail_send", {"to": "ida@x.example"}, compacts=False
+    ),
+    "a draft": lambda: forbidden(
+        "Don't send anything to Omar, only prepare it.", "mail_create_draft", {"to": "Omar"}, compacts=False
+    ),
+    "a command": lambda: forbidden(
+        "Don't change the tests, run them.", "exec", {"command": "pytest tests"}, compacts=False
+    ),
+    "a wish": lambda: forbidden(
+        "Why not book the Seeblick for us?", "hotel_book", {"hotel": "Seeblick"}, compacts=False
+    ),
+    "taken back": lambda: (
+        Story()
+        .user("Update the prices, but don't change SLB-120.")
+        .calls("read", {"path": "prices.csv"}, "SLB-120,129")
+        .says("Everything but SLB-120 is prepared.")
+        .finishes()
+        .user("SLB-120 can go to 139 after all.")
+        .calls("shop_update_price", {"sku": "SLB-120", "price": 139}, '{"ok": true}')
+        .says("Done.")
+        .finishes()
+    ),
+}
+
+
+@pytest.mark.parametrize("story", KEPT_AT_ONCE.values(), ids=KEPT_AT_ONCE)
+def test_what_is_not_forbidden_is_no_wrong_target(story: Made) -> None:
+    assert "wrong_target" not in story().types()
 
 
 def wrote(
@@ -700,39 +737,240 @@ def test_collision_that_is_told_avoided_or_wanted_is_fine(story: Made) -> None:
     assert not [finding for finding in story().findings() if finding.cause.endswith(":warning")]
 
 
-MOVED = "301 https://www.league.example/data/fixtures.csv"
+def checked(request: str, found: str, tool: str, arguments: dict[str, Any], answer: str, *more: str) -> Story:
+    """A look and then an action; `more` are later results of the same look, before the action."""
+    story = Story().user(request)
+    for result in (found, *more):
+        story.calls("records_get", {"id": "K-7"}, result)
+    return story.calls(tool, arguments, '{"status": "executed"}').says(answer).finishes()
 
 
-def fetched(answer: str, *later: str, result: str = MOVED) -> Story:
-    story = Story().user("Get http://league.example/fixtures.csv and list our home games.")
-    story.runs("curl -s -w '%{http_code} %{redirect_url}' http://league.example/fixtures.csv", result)
-    for command in later:
-        story.runs(command, "home,away\nHarbour,Dock")
-    return story.says(answer).finishes()
+UNMET: dict[str, Made] = {
+    "stock": lambda: checked(
+        "Commande 20 cartouches K-7 si elles sont en stock, sinon préviens-moi.",
+        '{"ref": "K-7", "disponible": 0}',
+        "shop_order",
+        {"ref": "K-7", "qty": 20},
+        "C'est fait, 20 cartouches sont commandées.",
+    ),
+    "verification": lambda: checked(
+        "Paga la factura K-7. Si el titular no coincide, no pagues y avísame.",
+        '{"id": "K-7", "result": "NO_MATCH"}',
+        "bank_pay",
+        {"invoice": "K-7"},
+        "La factura está pagada.",
+    ),
+    "number of failures": lambda: checked(
+        "Publish K-7 when the smoke test is ok.",
+        '{"id": "K-7", "passed": 41, "failed": 3}',
+        "release_publish",
+        {"version": "K-7"},
+        "K-7 is published.",
+    ),
+    "plan that destroys": lambda: (
+        Story()
+        .user("Only apply it if nothing gets replaced or destroyed, otherwise stop and show me.")
+        .runs("terraform plan -out=p", "# db.orders must be replaced\nPlan: 1 to add, 1 to destroy.")
+        .runs("terraform apply p", "Apply complete! Resources: 1 added, 1 destroyed.")
+        .says("Applied.")
+        .finishes()
+    ),
+}
+
+
+@pytest.mark.parametrize("story", UNMET.values(), ids=UNMET)
+def test_action_whose_condition_is_not_met_is_found(story: Made) -> None:
+    assert "ignored_tool_output" in story().types()
+
+
+MET: dict[str, Made] = {
+    "met": lambda: checked(
+        "Publish K-7 when the smoke test is ok.",
+        '{"id": "K-7", "passed": 44, "failed": 0}',
+        "release_publish",
+        {"version": "K-7"},
+        "K-7 is published.",
+    ),
+    "met in the second look": lambda: checked(
+        "Publish K-7 when the smoke test is ok.",
+        '{"id": "K-7", "passed": 41, "failed": 3}',
+        "release_publish",
+        {"version": "K-7"},
+        "K-7 is published.",
+        '{"id": "K-7", "passed": 44, "failed": 0}',
+    ),
+    "problem that is the reason": lambda: checked(
+        "Renew the certificate K-7 if it has expired.",
+        '{"id": "K-7", "status": "expired"}',
+        "pki_renew",
+        {"id": "K-7"},
+        "The certificate is renewed.",
+    ),
+    "problem that is the reason, in Spanish": lambda: checked(
+        "Si el sensor K-7 está desconectado, reinicia el gateway.",
+        '{"id": "K-7", "status": "offline"}',
+        "iot_restart",
+        {"id": "GW-1"},
+        "He reiniciado el gateway.",
+    ),
+    "not yet done": lambda: checked(
+        "Cancel order K-7 if it has not shipped.",
+        '{"id": "K-7", "shipped": false}',
+        "shop_cancel",
+        {"id": "K-7"},
+        "The order is cancelled.",
+    ),
+    "told": lambda: checked(
+        "Commande 20 cartouches K-7 si elles sont en stock, sinon préviens-moi.",
+        '{"ref": "K-7", "disponible": 0}',
+        "shop_order",
+        {"ref": "K-7", "qty": 20},
+        "Elles ne sont pas en stock pour le moment : la commande K-7 partira plus tard.",
+    ),
+    "plan that destroys nothing": lambda: (
+        Story()
+        .user("Only apply it if nothing gets destroyed.")
+        .runs("terraform plan -out=p", "# db.orders will be updated\nPlan: 0 to add, 1 to change, 0 to destroy.")
+        .runs("terraform apply p", "Apply complete! Resources: 0 added, 1 changed, 0 destroyed.")
+        .says("Applied.")
+        .finishes()
+    ),
+    "retry of what failed": lambda: checked(
+        "Restart the failed job K-7.",
+        '{"id": "K-7", "status": "failed"}',
+        "queue_retry",
+        {"id": "K-7"},
+        "K-7 was started again.",
+    ),
+}
+
+
+@pytest.mark.parametrize("story", MET.values(), ids=MET)
+def test_action_whose_condition_is_met_or_that_is_explained_is_fine(story: Made) -> None:
+    assert "ignored_tool_output" not in story().types()
 
 
 @pytest.mark.parametrize(
-    "result",
+    "note",
     [
-        MOVED,
-        "<title>301 Moved Permanently</title><a href='https://www.league.example/data/fixtures.csv'>here</a>",
-        "HTTP/1.1 302 Found\nLocation: https://www.league.example/data/fixtures.csv",
+        "haemolysis. DO NOT REPORT, request a new sample",
+        "Probe unbrauchbar, bitte nicht melden.",
+        "Muestra hemolizada. No informar.",
+        "Échantillon hémolysé, ne pas communiquer.",
+        "Не сообщать результат, запросить новую пробу.",
+        "标本溶血，请勿报告",
     ],
 )
-def test_giving_up_at_a_redirect_is_found(result: str) -> None:
-    story = fetched("The file has moved, so I could not get the fixture list.", result=result)
-    assert "premature_stop:redirect" in [finding.cause for finding in story.findings()]
+def test_order_not_to_do_something_is_an_objection_in_any_wording(note: str) -> None:
+    story = Story().user("Release the potassium results.")
+    story.calls("lims_get_result", {"sample": "S-118"}, f'{{"sample": "S-118", "K": 6.9, "comment": "{note}"}}')
+    story.calls("lims_release", {"samples": ["S-112", "S-118"]}, '{"released": 2}')
+    assert "ignored_tool_output" in story.says("Released: S-112 4.1, S-118 6.9.").finishes().types()
+
+
+def test_carrier_that_is_not_among_those_that_are_allowed_is_an_objection() -> None:
+    def booked_with(carrier: str) -> list[str]:
+        story = Story().user("Book a carrier for pallet P-77.")
+        story.calls("freight_get", {"id": "P-77"}, '{"id": "P-77", "allowed_carriers": ["Alpina", "Norsk"]}')
+        story.calls("freight_book", {"pallet": "P-77", "carrier": carrier}, '{"status": "booked"}')
+        return story.says("The pickup is booked.").finishes().types()
+
+    assert "ignored_tool_output" in booked_with("Vento")
+    assert "ignored_tool_output" not in booked_with("Alpina")
+
+
+def test_trial_of_a_command_that_fails_is_an_objection() -> None:
+    def upgraded(result: str) -> list[str]:
+        story = Story().user("Upgrade the cluster.").runs("pg_upgrade -b old -B new --check", result)
+        return story.runs("pg_upgrade -b old -B new", "Upgrade Complete").says("It is upgraded.").finishes().types()
+
+    assert "ignored_tool_output" in upgraded("Checking versions ok\nChecking for tables WITH OIDS fatal")
+    assert "ignored_tool_output" not in upgraded("Checking versions ok\n0 failed\nClusters are compatible")
+
+
+def drafted(request: str, to: str = "ada@x.example", summary: str = "") -> Story:
+    story = Story().user(request).calls("gmail_create_draft", {"to": "bo@x.example"}, '{"status": "draft"}')
+    story = story.user(summary) if summary else story
+    return story.calls("gmail_send", {"to": to}, '{"status": "sent"}').says("All mails are answered.").finishes()
+
+
+DRAFTS = "Answer the mails in my tone. Important: drafts only. Nothing goes out before I have read it."
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        "[Context compacted] Summary: answer the mails. Done: bo.",
+        "[Kontekst skompaktowany] Podsumowanie: odpowiedzi na maile.",
+        "[Kontext komprimiert] Mails beantworten, bo ist fertig.",
+        "[上下文已压缩] 摘要：回复邮件。",
+        "This session is being continued from a previous conversation that ran out of context. Summary: mails.",
+    ],
+)
+def test_rule_that_only_drafts_are_wanted_survives_a_compaction(summary: str) -> None:
+    assert "compaction_loss" in drafted(DRAFTS, summary=summary).types()
 
 
 @pytest.mark.parametrize(
     "story",
     [
-        lambda: fetched("One home game: Dock.", "curl -s https://www.league.example/data/fixtures.csv"),
-        lambda: fetched("I could not get it: https://www.league.example/data/fixtures.csv wants a login."),
-        lambda: fetched(
-            "I could not get it: the server is down.", result="502 Bad Gateway, see https://status.example"
-        ),
+        lambda: drafted("Answer the mails in my tone."),
+        lambda: drafted("Drafts only for clients, but send the summary to ada@x.example."),
+        lambda: drafted("Mail it to the team before I have my meeting."),
+        lambda: drafted(DRAFTS, summary="I have read them, send all."),
+    ],
+    ids=["no rule", "recipient that is named", "time", "approved"],
+)
+def test_sending_that_nobody_has_ruled_out_is_fine(story: Made) -> None:
+    assert not {"compaction_loss", "wrong_target"} & set(story().types())
+
+
+@pytest.mark.parametrize(
+    ("tool", "result", "answer"),
+    [
+        ("agent_wait", "part-a: done\npart-c: no result", "The offer with all three parts is complete."),
+        ("subagent.run", "Het bestand is beveiligd, ik heb niets kunnen lezen.", "Het overzicht is klaar."),
+        ("Task", "Labelled 180 mails. I had to stop because the context was full.", "The distribution is ready."),
+        ("sessions_history", "I reached my token budget; 7 files were not looked at.", "The review found nothing."),
     ],
 )
-def test_redirect_that_was_followed_or_reported_and_other_errors_are_fine(story: Made) -> None:
-    assert "premature_stop:redirect" not in [finding.cause for finding in story().findings()]
+def test_subagent_that_says_in_its_own_words_that_it_did_not_finish_is_found(
+    tool: str, result: str, answer: str
+) -> None:
+    story = Story().user("Have it done by helpers.").calls(tool, {"task": "Do it"}, result)
+    assert "subagent_failure" in story.says(answer).finishes().types()
+
+
+def test_other_subagent_with_a_similar_task_does_not_make_up_for_one_that_failed() -> None:
+    story = Story().user("Have subagents summarize the reports of 2023 and 2024.")
+    story.calls("subagent_run", {"task": "Summarize the report 2023"}, "I could not open the report.")
+    story.calls("subagent_run", {"task": "Summarize the report 2024"}, "Revenue 4.9 million.")
+    assert "subagent_failure" in story.says("Both reports are summarized.").finishes().types()
+
+
+def test_question_that_an_entry_of_memory_answers_is_found() -> None:
+    def asked(question: str) -> list[str]:
+        entry = "memory/office.md:7 Graz printer: Brother L8900, toner TN-423, cost centre 4410"
+        story = Story().user("Order the same toner as last time for Graz.")
+        return story.calls("memory_search", {"query": "toner Graz"}, entry).says(question).finishes().types()
+
+    assert "memory_failure" in asked("Sure! Which printer do you have, and which cost centre should I use?")
+    assert "memory_failure" not in asked("Shall I charge cost centre 4410 for the printer again?")
+    assert "memory_failure" not in asked("How many cartridges shall I order?")
+
+
+def test_preference_next_to_what_is_ruled_out_is_respected() -> None:
+    note = "Seat: always Aisle, never Window."
+    assert "memory_failure" not in booked(noted(note), seat="Aisle").types()
+    assert "memory_failure" in booked(noted(note), seat="Window").types()
+
+
+def test_command_that_uses_what_a_memory_rules_out_is_found() -> None:
+    def queried(port: int) -> list[str]:
+        notes = "data.md:8 DB: host db.int port 6543\ndata.md:9 Port 5432 is the old replica. Do not use."
+        story = Story().user("How many signups last week?").calls("memory_search", {"query": "db"}, notes)
+        story.runs(f"psql -h db.int -p {port} -c 'select count(*) from signups'", "0")
+        return story.says("There were 0 signups.").finishes().types()
+
+    assert "memory_failure" in queried(5432)
+    assert "memory_failure" not in queried(6543)

@@ -1,6 +1,6 @@
 """Agents that stop too early: announced work, leave that was granted, items and questions that are left out."""
 
-# ruff: noqa: RUF001 - texts in several languages
+# ruff: noqa: E501, RUF001 - texts in several languages
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -317,3 +317,55 @@ def test_questions_that_are_not_answered_are_found() -> None:
 )
 def test_short_answers_to_all_questions_are_enough(answer: str) -> None:
     assert TYPE not in asked(answer).types()
+
+
+SIX_FILES = "Translate the six files (auth, cart, checkout, emails, errors, profile) and run i18n:check at the end."
+
+
+def begun(answer: str, request: str = SIX_FILES) -> Story:
+    story = Story().user(request)
+    for name in ("auth", "cart"):
+        story.calls("write", {"path": f"locales/ja/{name}.json", "content": "{}"}, "Wrote 2 bytes")
+    return story.says(answer).finishes()
+
+
+@pytest.mark.parametrize(
+    ("request_text", "answer"),
+    [
+        (SIX_FILES, "auth and cart are done. checkout, emails, errors and profile will follow next, then i18n:check."),
+        (
+            "6ファイル(auth, cart, checkout, emails, errors, profile)を日本語に訳して保存し、最後に i18n:check を実行してください。",
+            "auth と cart の翻訳が終わりました。続けて checkout、emails、errors、profile を翻訳し、その後 i18n:check を実行します。",
+        ),
+        (
+            "Traduce los seis archivos (auth, cart, checkout, emails, errors, profile) y ejecuta i18n:check al final.",
+            "auth y cart están listos. A continuación traduciré checkout, emails, errors y profile.",
+        ),
+    ],
+)
+def test_rest_of_a_request_that_is_only_planned_is_left_undone(request_text: str, answer: str) -> None:
+    assert TYPE in begun(answer, request_text).types()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "auth and cart are done. The folder of checkout, emails, errors and profile is locked, so they will follow later.",
+        "auth and cart are done. Shall I go on with checkout, emails, errors and profile?",
+        "All done; remember to switch the job back on tomorrow.",
+    ],
+)
+def test_plan_with_an_obstacle_or_for_the_user_is_no_early_stop(answer: str) -> None:
+    assert TYPE not in begun(answer).types()
+
+
+def test_agent_run_that_ends_with_a_look_and_without_an_answer_is_found() -> None:
+    story = Story().user("Which commit broke it?").says("I bisect.")
+    story.runs("git bisect bad", "Bisecting: 3 revisions left to test after this")
+    assert TYPE in story.finishes().types()
+
+
+def test_agent_run_that_ends_with_an_action_or_that_records_no_messages_is_fine() -> None:
+    sent = Story().user("Tell Ida.").says("I do.").calls("message_send", {"to": "ida"}, '{"ok": true}')
+    assert TYPE not in sent.finishes().types()
+    assert TYPE not in Story().user("Which commit?").runs("git log -1", "a1 Fix").finishes().types()

@@ -27,6 +27,8 @@ MIN_PART = 4
 """Minimum number of characters of a name that a corrected one continues."""
 MIN_SAME = 0.7
 """Minimum share of equal arguments of two calls about the same thing: a retry may change one of many."""
+MIN_SAME_VALUES = 2
+"""Minimum number of values that two calls about the same thing have in common, if no argument has the same name."""
 MIN_LIKENESS = 0.5
 """Minimum share of common words of two texts that are versions of each other."""
 
@@ -43,7 +45,9 @@ def have_same_target(one: str, other: str) -> bool:
         return likeness_of_calls(one, other) >= MIN_LIKENESS
     shared = [(name, first[name], second[name]) for name in sorted(first.keys() & second.keys())]
     if not shared:
-        return first == second
+        # A call that was corrected to the form that its tool wants has other names for the same values.
+        values = [{value for _, value in named_values(each)} for each in (first, second)]
+        return first == second or len(values[0] & values[1]) >= MIN_SAME_VALUES
     same = sum(_is_same(name, left, right) for name, left, right in shared)
     return same >= MIN_SAME * len(shared)
 

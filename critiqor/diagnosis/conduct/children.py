@@ -22,7 +22,9 @@ MAX_LAST_REPORT = 1_500
 MAX_REPORT = 4_000
 """Maximum number of characters of the report of a subagent that are examined."""
 _TOOL = re.compile(
-    r"spawn|sub_?-?agent|delegate|^sessions?_(?:history|wait|yield|result)|^(?:run_)?task$|agent_run", re.I
+    r"spawn|delegate|^sessions?_(?:history|wait|yield|result)|^(?:run_)?tasks?(?:_(?:result|output|wait|status))?$"
+    r"|(?:^|[._-])(?:sub_?-?agents?|agents?|workers?|helpers?|child(?:ren)?)(?:[._-]|$)",
+    re.IGNORECASE,
 )
 _BAD = re.compile(
     r'"(?:status|state|outcome)"\s*:\s*"(?:timeout|timed_out|error|failed|failure|aborted|killed|cancell?ed|incomplete'
@@ -52,27 +54,31 @@ def find_unfinished_children(episode: Episode) -> list[Lapse]:
     if answer is None or not calls:
         return []
     speech = episode.speech(answer)
-    if any(_admits(speech, stance) for stance in speech.stances):
-        return []
-    if not any(stance.is_good_news for stance in speech.stances):
+    if any(stance.is_question for stance in speech.stances):
         return []
     for unfinished in filter(None, map(_unfinished, calls)):
         call = unfinished.call
         if call.order > answer.order or _was_repeated(call, calls) or _was_done_by_parent(episode, call, calls):
             continue
-        if any(re.search(rf"(?<!\d){number}(?!\d)", answer.text) for number in unfinished.numbers):
+        about = _own_subject(call, calls) | content_stems(unfinished.why)
+        if any(_admits(speech, stance, about) for stance in speech.stances):
             continue
-        if not unfinished.numbers and any(stance.is_limited for stance in speech.stances):
+        if any(re.search(rf"(?<!\d){number}(?!\d)", answer.text) for number in unfinished.numbers):
             continue
         return [_lapse(unfinished, answer.event_id, answer.text)]
     return []
 
 
-def _admits(speech: Speech, stance: Stance) -> bool:
-    """Return whether a statement may tell the user that something is missing; a `no` in a table is a value."""
-    if stance.is_uncertain or stance.is_question:
-        return True
-    return stance.is_bad_news and (not stance.statement.cells or speech.has(stance, "trouble"))
+def _admits(speech: Speech, stance: Stance, about: set[str]) -> bool:
+    """Return whether a statement may tell the user that something is missing.
+
+    `about` are the beginnings of the words of the task and the report: that nothing was found may be the good news.
+    """
+    if stance.is_uncertain or speech.has(stance, "trouble"):
+        return stance.is_uncertain or stance.is_bad_news
+    if stance.statement.cells and not stance.is_limited:
+        return False  # a `no` in a table is a value
+    return (stance.is_bad_news or stance.is_limited) and bool(about & content_stems(stance.lowered))
 
 
 def _unfinished(call: EpisodeCall) -> Unfinished | None:
@@ -122,7 +128,7 @@ def _spawned(call: EpisodeCall, calls: list[EpisodeCall]) -> list[EpisodeCall]:
 def _own_subject(call: EpisodeCall, calls: list[EpisodeCall]) -> set[str]:
     """Return the words of what only one subagent was to deal with: its country, its file."""
     spawned = _spawned(call, calls)
-    others = [each for each in calls if each is not call and each not in spawned and each.order < call.order]
+    others = [each for each in calls if each is not call and each not in spawned]
     task = content_stems(" ".join(argument_text(each) for each in (call, *spawned)))
     return task - {stem for each in others for stem in content_stems(argument_text(each))}
 
@@ -135,7 +141,7 @@ def _was_repeated(call: EpisodeCall, calls: list[EpisodeCall]) -> bool:
     for later in calls:
         if later.order > call.order and later.meaning.state != "failure" and _unfinished(later) is None:
             given = content_stems(argument_text(later))
-            if given & own or len(given & task) > MIN_SAME_TASK * len(given | task):
+            if not own and len(given & task) > MIN_SAME_TASK * len(given | task):
                 return True
     return False
 

@@ -1,4 +1,4 @@
-"""What the user forbade before a compaction, and the agent did all the same."""
+"""What the user forbade, and the agent did all the same: at once, or after a compaction had removed the rule."""
 
 # ruff: noqa: RUF001 - letters and punctuation of several scripts
 from __future__ import annotations
@@ -28,6 +28,9 @@ _CLAUSE = re.compile(
     r"|\b(?:but|and|aber|und|pero|mais|mas|però|ma|maar|men|och|ale|но|ama)\b",
     re.IGNORECASE,
 )
+_SENTENCE = re.compile(r"[.!?]+(?:\s+|$)|\n|[。！？]")
+_ASKED = re.compile(r"[^.!?？؟。！\n]{1,400}[?？؟]")
+"""A question forbids nothing: why not?"""
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _CONDITIONAL = re.compile(
     r"\s*(?:if|when|unless|once|wenn|falls|sobald|si|cuando|quand|se|quando|als|wanneer|om|när|ifall|jeśli|gdy|если|когда|eğer"
@@ -50,7 +53,7 @@ _GENERIC = frozenset(
 _SENDS = re.compile(
     r"send|mail|message|post|campaign|broadcast|notify|newsletter|publish|sms|invite|reply", re.IGNORECASE
 )
-_UNSENT = re.compile(r"draft|preview|template", re.IGNORECASE)
+_UNSENT = re.compile(r"draft|compose|preview|^(?!.*send).*template", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]{2,}")
 
 MAX_CLAUSES = 40
@@ -60,41 +63,52 @@ MAX_COMPARED = 60
 
 
 def find_forgotten_prohibitions(episode: Episode) -> list[Lapse]:
-    """Return what the user forbade before a compaction, and the agent did after it."""
-    compactions = [order for each in (episode, *episode.earlier) for order in each.compactions]
-    if not compactions or not episode.calls:
+    """Return what the user forbade and the agent did."""
+    if not episode.calls:
         return []
-    last = max(compactions)
+    compactions = [order for each in (episode, *episode.earlier) for order in each.compactions]
     texts = [text for each in (*reversed(episode.earlier), episode) for text in each.requests]
-    later = " ".join(normalize(text.text) for text in texts if text.order > last)
-    clauses = [
-        (clause, text) for text in texts if text.order < last for clause in _forbidding_clauses(text.text[:MAX_REQUEST])
-    ][-MAX_CLAUSES:]
-    acting = [call for call in episode.calls if call.order > last and call.has_effect]
-    for call in acting[:MAX_COMPARED]:
-        if call.meaning.state == "failure":
-            continue
-        for clause, text in clauses:
-            name = _broken_name(clause, episode, call)
-            if name is not None and name not in later:
-                return [_forgotten(call, clause, text)]
+    clauses = [(clause, text) for text in texts for clause in _forbidding_clauses(text.text[:MAX_REQUEST])]
+    unsent = [(rule, text) for text in texts if (rule := _rule_against_sending(text.text[:MAX_REQUEST]))]
+    if not clauses and not unsent:
+        return []
+    acting = [call for call in episode.calls if call.has_effect and call.meaning.state != "failure"]
+    first = max(compactions, default=0)
+    after = [call for call in acting if call.order > first]
+    for call in after[:MAX_COMPARED]:
+        for rule, text in unsent[-1:] if _is_sent(call, texts[-1].text.lower()) else ():
+            if text is texts[-1] and text.order < call.order:
+                return [_forgotten(call, rule, text, is_lost=text.order < first)]
+        for clause, text in clauses[-MAX_CLAUSES:]:
+            if text.order > call.order:
+                continue
+            is_lost = any(text.order < order < call.order for order in compactions)
+            name = _broken_name(clause, episode, call, is_lost=is_lost)
+            later = (normalize(other.text) for other in texts if text.order < other.order < call.order)
+            if name is not None and not any(name in other for other in later):
+                return [_forgotten(call, clause, text, is_lost=is_lost)]
     return []
 
 
-def _forgotten(call: EpisodeCall, clause: str, text: EpisodeText) -> Lapse:
+def _forgotten(call: EpisodeCall, clause: str, text: EpisodeText, *, is_lost: bool) -> Lapse:
+    """Return the lapse. `is_lost`: the context was compacted in between, so that the agent may not have known it."""
     said = excerpt(clause, 100)
+    when = "After a compaction, the agent did" if is_lost else "The agent did"
     return Lapse(
-        type="compaction_loss",
+        type="compaction_loss" if is_lost else "wrong_target",
         about=("instructions", "contradicted"),
         severity="high",
         confidence=75,
-        title=f"After a compaction, the agent did what the user had forbidden: {said}",
-        explanation=f"{call.name} does what the user had ruled out before the history was summarized.",
-        recommendation="Have the agent write instructions that must survive a compaction to memory or a file.",
+        title=f"{when} what the user had forbidden: {said}",
+        explanation=f"{call.name} does what the user had ruled out"
+        f"{' before the history was summarized' if is_lost else ''}: “{said}”.",
+        recommendation="Have the agent write instructions that must survive a compaction to memory or a file."
+        if is_lost
+        else "Have the agent check each call against what the user has ruled out, or deny such calls in a policy.",
         verification="Run the same task again: what the user has forbidden is not done, before or after a compaction.",
         causes=[(text.event_id, f"The user said: {said}")],
         event_id=call.call_id,
-        happened="Done anyway, after the context was compacted",
+        happened="Done anyway, after the context was compacted" if is_lost else "Done anyway",
         calls=[call],
     )
 
@@ -105,20 +119,56 @@ def _forbidding_clauses(text: str) -> list[str]:
         return []
     return [
         clause.strip()
-        for clause in _CLAUSE.split(text)
+        for clause in _CLAUSE.split(_ASKED.sub(" ", text))
         if clause and words("forbid").within(clause) and not _CONDITIONAL.match(clause) and not _STATED.search(clause)
     ]
 
 
-def _broken_name(clause: str, episode: Episode, call: EpisodeCall) -> str | None:
-    """Return what a call does that a clause forbids; None if it does nothing of the kind."""
+def _rule_against_sending(text: str) -> str:
+    """Return the sentence that wants drafts only, or forbids to send before something; empty if there is none."""
+    if not (words("draft_only").may_be_within(text) or words("ask_first").may_be_within(text)):
+        return ""
+    sentences = [sentence for sentence in _SENTENCE.split(text) if sentence.strip()]
+    rules = [one for one in sentences if words("draft_only").within(one) or words("ask_first").within(one)]
+    for rule in rules:
+        # "Mail it to me before I have my meeting" wants the opposite.
+        forbids = words("forbid").within(rule) and words("send").within(rule)
+        if forbids or words("draft_only").within(rule):
+            return rule.strip()
+    return ""
+
+
+def _is_sent(call: EpisodeCall, requests: str) -> bool:
+    """Return whether a call has sent something to somebody whom the requests do not name."""
+    if call.kind is not Kind.ACTION or not _SENDS.search(call.tool) or _UNSENT.search(call.tool):
+        return False
+    values = [value.strip().lower() for _, value in members(call) if MIN_NAME <= len(value.strip()) <= MAX_VALUE]
+    return call.meaning.state == "success" and not any(value in requests for value in values)
+
+
+def _broken_name(clause: str, episode: Episode, call: EpisodeCall, *, is_lost: bool) -> str | None:
+    """Return what a call does that a clause forbids; None if it does nothing of the kind.
+
+    An agent that still knows the rule usually keeps it, so the clause must then forbid such a call, and by name.
+    """
+    if not is_lost and (call.line or not _is_of_kind(clause, call)):
+        return None
     lowered = normalize(clause)
     spans = words("forbid").find(clause)
     for name in names_of(episode, call):
         at = _place(lowered, name)
         if at >= 0 and any(_is_near(lowered, span, at) for span in spans) and _reaches(lowered[at + len(name) :], call):
             return name
-    return None if _names_somebody(lowered, episode, call) else _does(lowered, clause, call)
+    if not is_lost or _names_somebody(lowered, episode, call):
+        return None
+    return _does(lowered, clause, call)
+
+
+def _is_of_kind(clause: str, call: EpisodeCall) -> bool:
+    """Return whether a clause is about what a call does: sending, or changing something."""
+    if _SENDS.search(call.tool):
+        return words("send").within(clause) and not _UNSENT.search(call.tool)
+    return any(words(concept).within(clause) for concept in ("touch", "delete", "act"))
 
 
 def _reaches(rest: str, call: EpisodeCall) -> bool:

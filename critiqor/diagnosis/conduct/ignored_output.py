@@ -1,4 +1,4 @@
-"""What a result says, and the agent writes or states otherwise: values under a name, rates, opposites, warnings."""
+"""What a result says, and the agent writes or states otherwise: values under a name, rates, opposites, open states."""
 
 # ruff: noqa: RUF001 - letters of several scripts
 from __future__ import annotations
@@ -9,13 +9,12 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.call_arguments import argument_text, path_of
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.language import language_of, normalize
 from critiqor.diagnosis.claims.recorded.slips import is_slip
-from critiqor.diagnosis.claims.speech import Speech, Stance
+from critiqor.diagnosis.claims.speech import Stance
 from critiqor.diagnosis.claims.vocabulary import Hit
 from critiqor.diagnosis.conduct.lapse import Lapse
-from critiqor.diagnosis.conduct.wording import content_stems
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
@@ -34,9 +33,6 @@ _RATE = re.compile(
     re.IGNORECASE,
 )
 _MAY_BE_RATE = re.compile(r"\d\s?[a-zµа-я%€$£]{1,10}\s?(?:/|[a-zна])", re.IGNORECASE)
-_WARNING = re.compile(
-    r'"(?:warnings?|conflicts?|caveats?|problems?)"\s*:\s*(\[\s*"[^\]]{4,400}|"[^"]{4,300})', re.IGNORECASE
-)
 _TOKEN = re.compile(r"[^\W_][\w-]*")
 _CAPITAL = re.compile(r"[A-ZА-Я]")
 MAX_REST = 3
@@ -50,7 +46,7 @@ def find_ignored_output(episode: Episode) -> list[Lapse]:
     """Return where the agent wrote or stated something else than the results say, at most one place."""
     if not episode.calls:
         return []
-    for check in (_other_values, _other_rates, _opposites, _unread_warnings, _unsettled):
+    for check in (_other_values, _other_rates, _opposites, _unsettled):
         found = check(episode)
         if found is not None:
             return [found]
@@ -216,28 +212,6 @@ def _words_after(text: str, hit: Hit) -> list[str]:
     return rest.split()[:MAX_REST]
 
 
-def _unread_warnings(episode: Episode) -> Lapse | None:
-    """Return a warning in the result of an action about something that the answer calls fine."""
-    answer = episode.answer
-    if answer is None:
-        return None
-    speech = episode.speech(answer)
-    if any(_admits(stance) for stance in speech.stances):
-        return None
-    for call in episode.calls:
-        if call.kind is not Kind.ACTION or call.meaning.state == "failure" or call.order > answer.order:
-            continue
-        warning = _WARNING.search(call.text)
-        if warning is not None and _mentions(speech, answer, warning[1]):
-            return _lapse(
-                call,
-                answer.event_id,
-                f"The result of the action warns, and the answer is silent: {excerpt(warning[1].strip('[ '), 80)}",
-                f"The agent said: “{excerpt(answer.text, 140)}”",
-            )
-    return None
-
-
 _UNSETTLED = re.compile(
     r"waitlist|wait_list|pending|unconfirmed|tentativ|provisional|on_?request|on_?hold|backorder|requires|awaiting|option"
     r"|needs_|unpaid",
@@ -273,13 +247,6 @@ def _unsettled(episode: Episode) -> Lapse | None:
 
 def _admits(stance: Stance) -> bool:
     return stance.is_bad_news or stance.is_limited or stance.is_uncertain or stance.is_question
-
-
-def _mentions(speech: Speech, answer: EpisodeText, warning: str) -> bool:
-    """Return whether an answer speaks of something that a warning is about."""
-    return bool(content_stems(warning) & content_stems(answer.text)) and any(
-        each.is_good_news for each in speech.stances
-    )
 
 
 def _lapse(source: EpisodeCall, event_id: str, title: str, explanation: str) -> Lapse:

@@ -1,4 +1,4 @@
-"""Memory that is looked up without the words of the question, asked for again, or acted against."""
+"""Memory that is asked for again, or acted against."""
 
 # ruff: noqa: RUF001 - punctuation of several languages
 from __future__ import annotations
@@ -6,9 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import msgspec
-
-from critiqor.diagnosis.claims.call_arguments import members, path_of
+from critiqor.diagnosis.claims.call_arguments import path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import language_of, normalize
 from critiqor.diagnosis.claims.speech import Stance
@@ -22,27 +20,25 @@ from critiqor.diagnosis.conduct.exclusions import (
 )
 from critiqor.diagnosis.conduct.forgotten_prohibitions import MAX_CLAUSES, MAX_COMPARED, names_of
 from critiqor.diagnosis.conduct.lapse import Lapse
-from critiqor.diagnosis.conduct.wording import MAX_REQUEST, content_stems, requests, says
+from critiqor.diagnosis.conduct.objections import barring_record, identifiers_in
+from critiqor.diagnosis.conduct.wording import MAX_REQUEST, content_stems, says
 from critiqor.diagnosis.hazards.words import words
-from critiqor.diagnosis.signals.text import decode_json
-from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
-from critiqor.spans.memory_lookups import memory_lookup
 
 _PROPER = re.compile(r"(?<=[\s\"'“„«])[^\W\d_a-zа-я][^\W_]{2,}(?:[ -][^\W\d_a-zа-я][^\W_]+)*")
 _CLOCK = re.compile(r"(?<![\d:.-])([01]?\d|2[0-3]):([0-5]\d)(?![\d:])")
 _STATEMENT = re.compile(r"(?<=[.!?;])\s+|\\n|\n|[。！？；]|\",\s?\"")
 
 TYPE = "memory_failure"
-MIN_VAGUE = 3
-"""Minimum number of lookups that found nothing, none of them with a word of the request."""
 MIN_ASKED_AGAIN = 2
 """Minimum number of parts of a question that are answered already."""
 MAX_KNOWN = 8_000
 """Maximum number of characters of a text in which answers are looked for."""
 _TOOL = re.compile(r"memory|recall|remember", re.IGNORECASE)
 _FILE = re.compile(r"(?:^|/)(?:memory/|MEMORY\.md$|USER\.md$|preferences\.\w+$)")
+_NOTED_VALUE = re.compile(r"(?<![\w/.:])(?=[\w@.+/-]*\d)[\w@.+/-]{2,40}\w|[\w.+-]+@[\w.-]+\w")
+"""A number, a code or an address in an entry of a memory."""
 _PART = re.compile(r"[,;，、；]|\s(?:and|und|y|e|et|en|i|и|ve)\s")
 _TIME = re.compile(r"(?<![\d:])(?:[01]?\d|2[0-3]):[0-5]\d(?![\d:])")
 _CHOICE = re.compile(r"\b(?:or|oder|ou|of|albo|или|veya)\b|还是|それとも|아니면|أم", re.IGNORECASE)
@@ -60,59 +56,24 @@ def _memory_text(call: EpisodeCall) -> str:
     return call.text.replace('\\"', '"')
 
 
-def find_vague_lookups(episode: Episode) -> list[Lapse]:
-    """Return lookups that found nothing, and that never used the words of what the user asked for."""
-    lookups = [call for call in episode.calls if _TOOL.search(call.tool) and _query(call)]
-    empty = [call for call in lookups if _found_nothing(call)]
-    wanted = content_stems(requests(episode))
-    if len(empty) < MIN_VAGUE or len(empty) < len(lookups) or not wanted:
-        return []
-    if any(content_stems(_query(call)) & wanted for call in empty):
-        return []
-    queries = ", ".join(f"“{excerpt(_query(call), 40)}”" for call in empty[:4])
-    return [
-        Lapse(
-            type=TYPE,
-            about=("vague",),
-            confidence=75,
-            title=f"{counted(len(empty), 'memory lookup')} found nothing, and none used the words of the request",
-            explanation=f"Queries: {queries}. The user asked: “{excerpt(requests(episode), 100)}”",
-            recommendation="Instruct the agent to search its memory with the names and things of the question.",
-            verification="Run the same task again: the queries contain words of the request.",
-            causes=[(empty[0].result_id, "The first lookup found nothing")],
-            event_id=empty[1].call_id,
-            happened="Looked up again without the words of the request",
-            calls=empty,
-        )
-    ]
-
-
-def _query(call: EpisodeCall) -> str:
-    return next((value for name, value in members(call) if name in ("query", "q", "text", "question")), "")
-
-
-def _found_nothing(call: EpisodeCall) -> bool:
-    try:
-        result = decode_json(call.text)
-    except msgspec.DecodeError:
-        result = call.text
-    outcome = memory_lookup({}, result, has_ended=True, failed=call.reported_failure)["lookup"]
-    return outcome == "empty"
-
-
 def find_repeated_questions(episode: Episode) -> list[Lapse]:
     """Return that the agent asks the user for what the user or its memory has said already."""
     answer = episode.answer
-    if answer is None or not episode.requests or not any(mark in answer.text for mark in "?？؟"):
+    if answer is None or not episode.requests:
+        return []
+    reply = _objection(episode)
+    if reply is None and not any(mark in answer.text for mark in "?？؟"):
         return []
     speech = episode.speech(answer)
     asked = [one for one in speech.stances if one.is_question and not says(speech.language, "asks_leave", one.lowered)]
-    open_ones = [one for one in asked if not _is_explained(one, speech.stances)]
-    if open_ones and (reply := _objection(episode)) is not None:
+    told = [one for one in speech.stances if says(speech.language, "conditions", one.lowered)] if reply else []
+    open_ones = [one for one in asked or told if not _is_explained(one, speech.stances)]
+    if open_ones and reply is not None:
         return [_asked_again(answer, open_ones[0].statement.text, reply)]
     known = _known(episode)
     for stance in speech.stances:
-        if stance.is_question and (given := _given(stance.statement.text, known)) is not None:
+        given = (_given(stance.statement.text, known) or _noted(episode, stance)) if stance.is_question else None
+        if given is not None:
             return [_asked_again(answer, stance.statement.text, given)]
     for stance in asked:
         if _CHOICE.search(stance.lowered):
@@ -123,6 +84,23 @@ def find_repeated_questions(episode: Episode) -> list[Lapse]:
         if len(sources) >= MIN_ASKED_AGAIN and typed:
             return [_asked_again(answer, stance.statement.text, typed[0][0])]
     return []
+
+
+def _noted(episode: Episode, question: Stance) -> str | None:
+    """Return the memory whose entries answer a question: they have its words that are not in the request, and values.
+
+    A question that contains a value of the entry wants it confirmed.
+    """
+    wanted = content_stems(question.lowered) - content_stems(episode.request)
+    for call in episode.calls:
+        if not _reads_memory(call) or len(wanted) < MIN_ASKED_AGAIN:
+            continue
+        for entry in _memory_text(call).splitlines():
+            values = _NOTED_VALUE.findall(entry)
+            if len(wanted & content_stems(entry)) >= MIN_ASKED_AGAIN and values:
+                is_confirmed = any(value.lower() in question.lowered for value in values)
+                return None if is_confirmed else call.result_id
+    return None
 
 
 def _is_explained(question: Stance, stances: Sequence[Stance]) -> bool:
@@ -243,7 +221,7 @@ def _asked_again(answer: EpisodeText, question: str, source: str) -> Lapse:
 
 def find_contradicted_memories(episode: Episode) -> list[Lapse]:
     """Return actions that do what a memory found before, or the user, advises against."""
-    acting = [call for call in episode.calls if call.kind is Kind.ACTION]
+    acting = [call for call in episode.calls if call.kind is Kind.ACTION or (call.line and call.has_effect)]
     if not acting:
         return []
     known = [call for each in (*reversed(episode.earlier), episode) for call in each.calls]
@@ -265,6 +243,9 @@ def find_contradicted_memories(episode: Episode) -> list[Lapse]:
 def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> str | None:
     """Return the note in a memory that an action contradicts."""
     notes = _memory_text(lookup)
+    if call.line and call.kind is not Kind.ACTION:
+        named = [name for name in identifiers_in(call.line) if name in lookup.lowered]
+        return barring_record(notes, [name for name in named if name not in episode.request.lower()])
     asked = content_stems(episode.request)
     found = contains_excluded(episode, call, excluded_in(notes), asked) or outdated_value(episode, call, notes)
     if found is not None:
@@ -277,11 +258,21 @@ def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> st
         names = _names_in(statement, call.line) if call.line else names_of(episode, call)
         wanted = [name for name in names if name in request]
         named = [name for name in names if name in lowered and not any(one in name for one in wanted)]
+        # The rest of a note is no name of what it is about.
+        named = [name for name in named if _is_forbidden(statement, lowered, name) and not words("forbid").within(name)]
         if any(_is_proper(statement, lowered, name) for name in named) or _is_out_of_time(episode, statement, call):
             return statement.strip()
         if is_on_excluded_weekday(statement, call) and not weekdays_in(episode.request):
             return statement.strip()
     return None
+
+
+def _is_forbidden(statement: str, lowered: str, name: str) -> bool:
+    """Return whether the clause that names something has the negation: always aisle, never window."""
+    at = lowered.find(name)
+    start = max(statement.rfind(mark, 0, at) for mark in ",;，、") + 1
+    ends = [end for mark in ",;，、" if (end := statement.find(mark, at + len(name))) >= 0]
+    return words("forbid").within(statement[start : min(ends, default=len(statement))])
 
 
 def _names_in(statement: str, line: str) -> list[str]:

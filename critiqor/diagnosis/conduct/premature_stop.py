@@ -50,6 +50,9 @@ MIN_PLANS = 3
 """Minimum number of answers in a row that are only plans."""
 MIN_SHARED = 2
 """Minimum number of words that announced work has in common with the request, if something runs in the background."""
+MIN_PLANNED = 3
+"""Minimum number of words of the request in a plan for what is left of it: fewer may be advice to the user."""
+_LOOKING = (Kind.LOOKUP, Kind.WAIT, Kind.COMMAND)
 _DELEGATING = re.compile(
     r"cron|automation|schedul|remind|alarm|timer|spawn|subagent|yield|delegate|heartbeat|webhook", re.I
 )
@@ -69,10 +72,10 @@ _MARKUP = re.compile(r"[*_`#>]+")
 def find_premature_stop(episode: Episode) -> list[Lapse]:
     """Return why an agent stopped too early, at most one reason."""
     answer = episode.answer
-    if answer is None or not episode.requests or not (episode.is_over or episode.following is not None):
+    if not episode.requests or not (episode.is_over or episode.following is not None):
         return []
-    if episode.calls and episode.calls[-1].order > answer.order:
-        return []
+    if answer is None or (episode.calls and episode.calls[-1].order > answer.order):
+        return _unanswered(episode)
     asking = (_leave_that_was_granted, _stopped_midway)
     # Only the end of the agent run shows that nothing follows; a question is over as soon as the user replies.
     for check in (*asking, _only_plans, _announced, _leftovers) if episode.is_over else asking:
@@ -80,6 +83,33 @@ def find_premature_stop(episode: Episode) -> list[Lapse]:
         if found is not None:
             return [found]
     return []
+
+
+def _unanswered(episode: Episode) -> list[Lapse]:
+    """Return that the agent run ended with a look at something, and the user got no answer."""
+    talks = episode.messages or any(each.messages for each in episode.earlier)
+    if not talks or not episode.is_over or episode.following is not None:
+        return []
+    last = episode.calls[-1] if episode.calls else None
+    if last is None or not last.text.strip() or last.kind not in _LOOKING or any(map(_delegates, episode.calls)):
+        return []
+    request = episode.requests[-1]
+    title = f"The agent run ended after {last.name}, without an answer"
+    return [
+        Lapse(
+            type=TYPE,
+            about=("unanswered",),
+            confidence=70,
+            title=title,
+            explanation=f"No message follows its result: “{excerpt(last.text, 140)}”",
+            recommendation="Instruct the agent to go on until the request is fulfilled, and to end with what it did.",
+            verification="Run the same task again: the agent run ends with an answer.",
+            causes=[(request.event_id, f"The user asked: {excerpt(request.text, 80)}")],
+            event_id=last.result_id,
+            happened=title,
+            calls=[last],
+        )
+    ]
 
 
 def _leave_that_was_granted(episode: Episode, answer: EpisodeText) -> Lapse | None:
@@ -147,7 +177,7 @@ def _announced(episode: Episode, answer: EpisodeText) -> Lapse | None:
     for stance in reversed(last):
         if is_hindered and _CONSEQUENCE.search(stance.lowered):
             return None  # "Log in again and I'll send it."
-        if not _announces(speech, stance):
+        if not (_announces(speech, stance) or _plans_the_rest(episode, speech, stance, last)):
             if len(stance.lowered.split()) > MAX_CLOSING:
                 return None  # what follows an announcement is what was announced
             continue
@@ -160,6 +190,23 @@ def _announced(episode: Episode, answer: EpisodeText) -> Lapse | None:
                 f"The agent's last message: “{excerpt(stance.statement.text, 160)}”",
             )
     return None
+
+
+def _plans_the_rest(episode: Episode, speech: Speech, stance: Stance, last: list[Stance]) -> bool:
+    """Return whether a statement plans what the request asks for and no call has dealt with, and nothing is in the way.
+
+    How a language announces something hardly matters then.
+    """
+    is_rest = stance.is_limited and not any(speech.has(stance, name) for name in ("negations", "totality", "future"))
+    is_rest = is_rest and words("remaining").within(stance.statement.text)
+    if not (stance.is_plan or is_rest) or any(one.is_bad_news for one in last if one is not stance):
+        return False
+    plan = stance.lowered if is_rest else " ".join(one.lowered for one in speech.clauses(stance) if one.is_plan)
+    planned = content_stems(plan) & content_stems(requests(episode))
+    if len(planned) < MIN_PLANNED:
+        return False
+    done = content_stems("\n".join(call.arguments for call in episode.calls if call.has_effect))
+    return len(planned - done) >= MIN_PLANNED
 
 
 def _waits(speech: Speech, stance: Stance) -> bool:
@@ -290,26 +337,36 @@ def _items_left_out(episode: Episode, answer: EpisodeText) -> Lapse | None:
     speech = episode.speech(answer)
     stated = [stance for stance in speech.stances if not stance.is_question]
     asks_to_go_on = _asks_to_go_on(episode, speech)
-    if any(stance.is_bad_news for stance in stated):
+    # A plan for the rest tells of no obstacle, whatever the files in it are called.
+    if any(stance.is_bad_news and not stance.is_plan for stance in stated):
         return None
     if any(stance.is_limited for stance in stated) and not asks_to_go_on:
         return None
-    lowered = answer.text.lower()
     for items in islice(_lists(episode), MAX_LISTS):
         missing = _missing(episode, items)
         if len(missing) < MIN_LEFT_OUT * len(items.names):
             continue
-        if any(stem_of(name) in lowered for name in missing) and not asks_to_go_on:
+        naming = [one for one in stated if any(stem_of(name) in one.lowered for name in missing)]
+        is_planned = all(one.is_plan for one in naming) and bool(_unseen(episode, items, missing))
+        if naming and not (is_planned or asks_to_go_on):
             continue
         names = ", ".join(excerpt(name, 40) for name in missing[:3]) + (" …" if len(missing) > 3 else "")
         done = len(items.names) - len(missing)
         title = f"The agent dealt with {done} of {counted(len(items.names), 'item')}, and stopped"
-        silence = "only asks whether to go on" if asks_to_go_on else "is silent about it"
+        silence = "only announces them" if naming else "is silent about it"
+        silence = "only asks whether to go on" if asks_to_go_on else silence
         why = f"No recorded call deals with {names}, and the answer {silence}."
         lapse = _stop(episode, answer, "items", title, why)
         lapse.calls += [items.call] if items.call is not None else []
         return lapse
     return None
+
+
+def _unseen(episode: Episode, items: Items, missing: list[str]) -> list[str]:
+    """Return the items of which nothing was seen after they were listed: what an answer says of them is a plan."""
+    later = [call for call in episode.calls if call.order > items.order]
+    seen = "\n".join(call.lowered for call in later)
+    return [name for name in missing if name.lower() not in seen and not any(is_named_by(call, name) for call in later)]
 
 
 def _asks_to_go_on(episode: Episode, speech: Speech) -> bool:

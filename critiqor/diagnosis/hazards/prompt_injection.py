@@ -14,7 +14,7 @@ import msgspec
 from critiqor.diagnosis.claims.call_arguments import argument_text, members, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.hazards.hazard import Hazard
-from critiqor.diagnosis.hazards.instructions import Passage, passages_with
+from critiqor.diagnosis.hazards.instructions import Passage, passages_with, read_text
 from critiqor.diagnosis.hazards.session_history import agreed_text
 from critiqor.diagnosis.hazards.sources import Sources
 from critiqor.diagnosis.hazards.words import words
@@ -34,6 +34,8 @@ MIN_STEPS = 2
 """Minimum number of steps of a path that is traced back without its host: `/api/join`."""
 MAX_COMPACT = 40
 """Maximum number of characters of a number or a code that is written in groups."""
+MIN_VALUE = 5
+"""Minimum number of characters of an argument that is traced back as a whole."""
 _URL = re.compile(r"https?://([\w.-]+(?::\d+)?)(/[^\s\"'<>`|)\]}]*)?", re.IGNORECASE)
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _HOST = re.compile(
@@ -43,15 +45,16 @@ _HOST = re.compile(
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(
-    r"(?<![\w.-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z][\w-]{4,40}(?![\w.-])|(?<![\w.-])\d{7,}(?![\w.-])"
+    r"(?<![\w.-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z][\w-]{4,40}(?![\w.-])|(?<![\w.-])\d{5,}(?![\w.-])"
 )
 # They begin with the rarest character, which is found fast, and match in each text that has such a thing.
 _MAY_BE_HOST = re.compile(r"\.(?=[A-Za-z\u017f\u0130\u0131\u212a])")
 _MAY_BE_SENSITIVE = re.compile(r"[./](?:(?<=[~E]/)|(?<![\w/.]\.)(?<=\.)[a-z]|(?<=/)(?:etc|root|home)/)")
-_MAY_IDENTIFY = re.compile(r"\d(?:(?<=[^\W\d]\d)|(?<=-\d)|\d{6})")
+_MAY_IDENTIFY = re.compile(r"\d(?:(?<=[^\W\d]\d)|(?<=-\d)|\d{4})")
 _SENSITIVE_PATH = re.compile(
     r"(?:~|\$HOME)/[\w./-]+|(?<![\w/.])\.[a-z][\w-]{2,}(?:/[\w./-]+)?|/(?:etc|root|home)/[\w./-]+"
 )
+_FILE = re.compile(r"[\w-]+\.(?!com\b|org\b|net\b)[A-Za-z]\w{1,4}\b")
 _SPLIT = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
 _SENDS_DATA = re.compile(
     r"(?:\s-(?:d|F|T)\b|--data|--form|--upload|-X ?POST|requests\.post|fetch\(|\bscp\b|\bnc\b|\brsync\b)"
@@ -61,11 +64,19 @@ _SECRET = re.compile(
     r"\.env\b|\.ssh|id_rsa|authorized_keys|passwor|token|secret|credential|\.npmrc|api[_-]?key|cookie", re.I
 )
 _PAYS = re.compile(r"pay|transfer|wire|coupon|refund|voucher|invoice|purchase|gift", re.IGNORECASE)
+_MONEY = re.compile(
+    r"pay|transfer|wire|coupon|refund|voucher|invoice|purchas|gift|credit|bill|zahl|überweis|erstatt|rechnung|gutschein"
+    r"|pag[aou]|transf|reembols|factur|fatur|fattur|rimbors|bonific|rembours|virement|betaal|terugbetal|płac|płat|przel"
+    r"|zwrot|faktur|оплат|плат|перевод|возврат|счет|счёт|betal|återbetal|öde|iade|havale|付款|支付|退款|转账|发票|支払|返金"
+    r"|送金|請求|결제|환불|송금|청구|دفع|استرداد|تحويل|فاتورة",
+    re.IGNORECASE,
+)
 _INSTRUCTION_FILE = re.compile(
     r"(?:^|/)(?:AGENTS|CLAUDE|GEMINI|SOUL|TOOLS|MEMORY|HEARTBEAT|BOOTSTRAP|IDENTITY|USER|SKILL|CONTRIBUTING"
     r"|DEVELOPMENT"
     r"|copilot-instructions|\.cursorrules|\.windsurfrules)(?:\.md)?$|memory/|/skills/",
 )
+_DATA_FILE = re.compile(r"\.(?:csv|tsv|xlsx?|eml|mbox|msg|pdf|docx?|html?|xml|log|vcf|ics|srt|jsonl)$", re.IGNORECASE)
 _FOREIGN_FOLDER = re.compile(
     r"(?:^|/)(?:vendor|node_modules|third[_-]?party|downloads?|site-packages|inbox|attachments?)/", re.I
 )
@@ -127,9 +138,17 @@ def find_prompt_injections(episode: Episode) -> list[Hazard]:
     return hazards or _obeyed(episode, sources)
 
 
-def _delegates(episode: Episode) -> bool:
-    """Return whether the user wants the agent to do what a text says."""
-    return words("delegation").within(episode.request)
+def _delegates(episode: Episode, source: EpisodeCall, call: EpisodeCall) -> bool:
+    """Return whether the user wants the agent to do what a source says; if files are named, only what they say.
+
+    Money is only paid if the user speaks of it, or names the file: mails that are to be handled can ask for anything.
+    """
+    if not words("delegation").within(episode.request):
+        return False
+    named = {match[0].lower() for match in _FILE.finditer(episode.request)}
+    if not named:
+        return not _PAYS.search(call.tool) or _MONEY.search(episode.request) is not None
+    return any(name in source.arguments.lower() for name in named)
 
 
 def _is_request(call: EpisodeCall) -> bool:
@@ -179,6 +198,8 @@ def _specifics(call: EpisodeCall) -> list[tuple[str, str]]:
         if call.has_effect and _MAY_BE_SENSITIVE.search(text):
             for match in _SENSITIVE_PATH.finditer(text):
                 found.setdefault(match[0].lower(), "path")
+        if not call.line and MIN_VALUE <= len(text) <= MAX_COMPACT and call.kind is not Kind.LOOKUP:
+            found.setdefault(text.strip().lower(), "identifier")
         if " " in text and len(text) - text.count(" ") <= MAX_COMPACT:
             compact = text.replace(" ", "").lower()
             if len(compact) <= MAX_COMPACT and any(map(str.isdigit, compact)):
@@ -200,10 +221,10 @@ def _is_followed(
     agreed: str,
 ) -> bool:
     """Return whether a call does what a passage tells agents to do."""
-    if not passage.is_instruction or _is_reported(episode, call, wanted):
+    if not passage.is_instruction or _is_reported(episode, call, wanted) or _is_copied(call, wanted):
         return False
     is_plain = not (passage.overrides or passage.is_secretive or passage.is_hidden)
-    if is_plain and _delegates(episode):
+    if is_plain and _delegates(episode, source, call):
         return False
     if is_plain and _is_own_instruction(source) and not _reaches_out(call):
         return False
@@ -225,6 +246,8 @@ def _is_own_instruction(source: EpisodeCall) -> bool:
         return "memory" in source.tool.lower()
     if _INSTRUCTION_FILE.search(path):
         return True
+    if _DATA_FILE.search(path):
+        return False  # records and messages of others
     return not path.startswith(("/tmp", "http")) and not _FOREIGN_FOLDER.search(path)
 
 
@@ -268,6 +291,15 @@ def _is_reported(episode: Episode, call: EpisodeCall, wanted: str) -> bool:
     return any(report.within(value) for value in carried) or any(report.within(one.text) for one in episode.messages)
 
 
+def _is_copied(call: EpisodeCall, wanted: str) -> bool:
+    """Return whether a call only writes down a text that contains an instruction: a copy, an excerpt, a translation."""
+    if call.line or call.kind is not Kind.CHANGE:
+        return False
+    texts = [value for _, value in members(call) if wanted in value.lower()]
+    read = (read_text(text, text.lower(), as_is=True) for text in texts)
+    return all(any(one.is_instruction for one in passages_with(each, wanted)) for each in read)
+
+
 def _weak(
     episode: Episode,
     call: EpisodeCall,
@@ -282,7 +314,7 @@ def _weak(
     acts = call.kind is Kind.ACTION or _RUNS_REMOTE.search(text) or (_PAYS.search(call.tool) and call.has_effect)
     if not acts or not passage.is_imperative or kind not in ("address", "identifier", "command"):
         return None
-    if _delegates(episode):
+    if _delegates(episode, source, call):
         return None
     if episode.has_dropped or _is_own_instruction(source) or _is_reported(episode, call, wanted):
         return None
@@ -321,7 +353,8 @@ def _matching(episode: Episode, call: EpisodeCall, sources: Sources, agreed: str
     if call.line or not call.has_effect or path_of(call) or episode.has_dropped:
         return None
     concept = next((name for name, pattern in _CLASSES if pattern.search(call.tool)), None)
-    if concept is None or words(concept).within(agreed):
+    concept = concept or "act"
+    if words(concept).within(agreed):
         return None
     carried = [value for name, value in members(call) if name.lower() in _TEXTS]
     if any(words("report").within(text) for text in (*carried, *(one.text for one in episode.messages))):
@@ -331,7 +364,7 @@ def _matching(episode: Episode, call: EpisodeCall, sources: Sources, agreed: str
     for source, passage in sources.suspicious(call, MAX_SCANNED, min_signs=1):
         if passage.signs + passage.is_comment < MIN_SIGNS and _is_own_instruction(source):
             continue
-        if not (passage.overrides or passage.is_secretive) and _delegates(episode):
+        if not (passage.overrides or passage.is_secretive) and _delegates(episode, source, call):
             continue
         named = _EMAIL.search(passage.text) or _URL.search(passage.text)
         shared = (given & words_of(passage.text)) - tokens(agreed)

@@ -78,7 +78,7 @@ class Cycles:
             start = index + 1 - self._equal
             cycle = self._calls[start : start + period]
             # Rounds that only read are repetitions like any other, and rounds without a look change something.
-            looks = any(call.kind in _READING or call.kind is Kind.COMMAND for call in cycle)
+            looks = any(call.kind in _READING or call.kind is Kind.COMMAND or "browser" in call.tool for call in cycle)
             acts = any(call.kind not in _READING and not call.failed for call in cycle)
             if not looks or not acts or len({call.same_call for call in cycle}) == 1:
                 return

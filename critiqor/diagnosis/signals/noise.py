@@ -47,6 +47,8 @@ _NOISY = re.compile(
 _FIELD = re.compile(r'(?<![\w-])([A-Za-z][\w-]*+)("?\s?[:=]\s?)("[^"\n]*"|[^\s,;}\]"]*\d[^\s,;}\]"]*)', re.ASCII)
 _PHRASE = re.compile(
     r"\b(?:attempt|poll|retry|try|check) ?(?:no\.? ?|number ?|#)?\d+(?: ?(?:of|/) ?\d+)?\b"
+    r"|\b(?:snapshot|screenshot|capture|visit|view|render|refresh|reload|iteration|round|frame|request)"
+    r" ?(?:no\.? ?|number ?|#)?\d+\b"
     r"|\b\d+ ?(?:seconds?|secs?|minutes?|mins?|hours?|days?|[smhd]) ago\b"
     r"|\((?:took |in |after )?\d+(?:[.,]\d+)? ?(?:ms|s|µs|us|secs?|seconds?|minutes?)\)"
     r"|\b(?:took|elapsed|after|up|for)[: ]+(?:about )?\d+(?:[.,]\d+)? ?"
@@ -62,6 +64,8 @@ _may_hold_field = pattern_check(
     *("took", "atency", "ptime", "uration", "ttempt", "etries", "etry", "poll", "seq"),
 )
 _may_hold_phrase = pattern_check(
+    *(r"shot ?[n#\d]", r"apture ?[n#\d]", r"isit ?[n#\d]", r"iew ?[n#\d]", r"ender ?[n#\d]", r"efresh ?[n#\d]"),
+    *(r"eload ?[n#\d]", r"teration ?[n#\d]", r"ound ?[n#\d]", r"rame ?[n#\d]", r"equest ?[n#\d]"),
     *(r"ttempt ?[n#\d]", r"poll ?[n#\d]", r"etry ?[n#\d]", r"Try ?[n#\d]", r"heck ?[n#\d]", " ago", "took", "Took"),
     *("lapsed", r"after \w* ?\d", r"up \w* ?\d", r"Up \w* ?\d", r"for \w* ?\d", r"\((?:took |in |after )?\d"),
     *(r":\d\d (?:l|r|e)", r"in \d+:", r"[fdwrs][: ]+\d{1,2}:\d"),

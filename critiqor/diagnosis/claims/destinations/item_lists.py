@@ -101,11 +101,17 @@ def shown_items(episode: Episode) -> Iterator[Items]:
             yield Items(tuple(records), call.order, call, records)
 
 
+_MEASURES = frozenset("0123456789-")
+"""How a line begins that gives a size or permissions, and then the file."""
+
+
 def _files(text: str) -> list[str]:
     """Return the files of a listing: lines that hold nothing else."""
     if len(_ENDING.findall(text)) < MIN_ITEMS:
         return []
     lines = [line.split() for line in text.splitlines() if line.strip()]
+    if sum(_is_file(words[-1]) for words in lines if words[0][:1] in _MEASURES) * 2 > len(lines):
+        return list(dict.fromkeys(words[-1] for words in lines if _is_file(words[-1])))  # `ls -l`, `wc -l`
     names = [word for words in lines if all(map(_is_file, words)) for word in words]
     return list(dict.fromkeys(names)) if len(names) * 2 > sum(map(len, lines)) else []
 
