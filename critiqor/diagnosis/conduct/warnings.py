@@ -11,6 +11,7 @@ from critiqor.diagnosis.conduct.wording import content_stems
 from critiqor.diagnosis.hazards.session_history import agreed_text
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.results.json_answers import decoded
+from critiqor.diagnosis.signals.text import folded
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
@@ -31,6 +32,8 @@ _TRIAL = re.compile(
     r'"(?:dry_?-?run|preview|simulat\w*|validate_?only|test_?mode|trial|what_?if)":\s?(?:true|1\b|"(?:true|yes|1)")',
     re.IGNORECASE,
 )
+_FORCE_SIGNS = ("force", "override", "overrule", "bypass", "ignore", "skip", "allow")
+_TRIAL_SIGNS = ("dry", "preview", "simulat", "validate", "test", "trial", "what")
 _WARNING = re.compile(r"warn|conflict|overlap|collision|notice", re.IGNORECASE)
 _SHORT_ID = re.compile(r"[A-Za-z]{1,4}[-_]?\d{1,6}$")
 _ROLLS_OUT = re.compile(r"\b(?:merge|deploy|release|publish|promote|apply|restart|rollout|upgrade|migrate|push|ship)\b")
@@ -54,22 +57,25 @@ _FLAG = re.compile(
 )
 _ON = frozenset((True, 1, "true", "yes", "y", "1", "force", "all"))
 _OPTION = re.compile(r"--(?:force|override|bypass|ignore|skip|allow|accept|yes|confirm|no-verify|admin|unsafe)[\w=-]*")
-_INSISTS = re.compile(
-    r"\bforce|override|anyway|regardless|even if|trotzdem|auf jeden fall|de todos modos|aunque|quand même|mesmo assim"
-    r"|comunque|toch|mimo to|всё равно|все равно|yine de|强制|无论|強制|それでも|강제|그래도|على أي حال",
-    re.IGNORECASE,
+_INSISTS = (
+    *("override", "anyway", "regardless", "even if", "trotzdem", "auf jeden fall", "de todos modos", "aunque"),
+    *("quand même", "mesmo assim", "comunque", "toch", "mimo to", "всё равно", "все равно", "yine de", "强制", "无论"),
+    *("強制", "それでも", "강제", "그래도", "على أي حال"),
 )
+_FORCE = re.compile(r"\bforce")
 
 
 def find_disregarded_warnings(episode: Episode) -> list[Lapse]:
     """Return an action against a warning that the agent had seen and told nobody about, at most one."""
     acting = [call for call in episode.calls if call.has_effect and call.meaning.state != "failure"][:MAX_COMPARED]
+    trials = [call for call in episode.calls if _is_switched_on(_TRIAL, _TRIAL_SIGNS, call)]
     for call in acting:
-        known = _rehearsed(episode, call) or (_foreseen(episode, call) if _FORCES.search(call.arguments) else None)
-        if known is not None and not _INSISTS.search(agreed_text(episode)):
+        forces = _is_switched_on(_FORCES, _FORCE_SIGNS, call)
+        known = _rehearsed(episode, call, trials) or (_foreseen(episode, call) if forces else None)
+        if known is not None and not _insists(episode):
             return [_lapse(known[0], call, known[1])]
     seen = [call for call in episode.calls if _may_warn(call)] if acting else []
-    if not seen or _INSISTS.search(agreed_text(episode)):
+    if not seen or _insists(episode):
         return []
     for call in acting:
         before = [each for each in seen if each.order < call.order]
@@ -77,6 +83,12 @@ def find_disregarded_warnings(episode: Episode) -> list[Lapse]:
         if found is not None and not _is_told(episode, found[1]):
             return [_lapse(found[0], call, found[1])]
     return []
+
+
+def _insists(episode: Episode) -> bool:
+    """Return whether the user wants it to be done in any case."""
+    agreed = folded(agreed_text(episode).lower())
+    return any(map(agreed.__contains__, _INSISTS)) or ("force" in agreed and _FORCE.search(agreed) is not None)
 
 
 def _foreseen(episode: Episode, call: EpisodeCall) -> tuple[EpisodeCall, str] | None:
@@ -93,12 +105,18 @@ def _foreseen(episode: Episode, call: EpisodeCall) -> tuple[EpisodeCall, str] | 
     return None
 
 
-def _rehearsed(episode: Episode, call: EpisodeCall) -> tuple[EpisodeCall, str] | None:
+def _is_switched_on(switch: re.Pattern[str], signs: tuple[str, ...], call: EpisodeCall) -> bool:
+    """Return whether a switch is on in the arguments of a call; each text that has it contains one of the signs."""
+    lowered = folded(call.arguments.lower())
+    return any(map(lowered.__contains__, signs)) and switch.search(call.arguments) is not None
+
+
+def _rehearsed(episode: Episode, call: EpisodeCall, trials: list[EpisodeCall]) -> tuple[EpisodeCall, str] | None:
     """Return the trial of an action, with the same arguments, that warned of what the action would do."""
-    if call.line or _TRIAL.search(call.arguments):
+    if call.line or not trials or any(trial is call for trial in trials):
         return None
-    for trial in episode.calls:
-        if trial.order >= call.order or trial.tool != call.tool or not _TRIAL.search(trial.arguments):
+    for trial in trials:
+        if trial.order >= call.order or trial.tool != call.tool:
             continue
         warnings = _warnings_in(trial)
         if warnings and _without_trial(trial) == _without_trial(call):

@@ -51,7 +51,7 @@ class Sources:
 def _is_read_as_is(call: EpisodeCall) -> bool:
     facts = facts_of(call)
     if facts.is_read_as_is is None:
-        facts.is_read_as_is = is_read_as_is(call.text, call.lowered)
+        facts.is_read_as_is = is_read_as_is(call.text)
     return facts.is_read_as_is
 
 

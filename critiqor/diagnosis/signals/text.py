@@ -105,6 +105,16 @@ def pattern_check(*patterns: str) -> Callable[[str], bool]:
     return may_match
 
 
+def folded(lowered: str) -> str:
+    """Return a text in lower case so that what a pattern finds without regard to case is in it in small letters.
+
+    To such a pattern, the Turkish letters I with and without a dot are an i, and the long s is an s.
+    """
+    if lowered.isascii():
+        return lowered
+    return lowered.replace("i\u0307", "i").replace("\u0131", "i").replace("\u017f", "s")
+
+
 _may_hold_clock = pattern_check(r":[0-5]\d", r"-[01]\d-", r"in \d", r"\.\d++ ?m?s\b", r"Ms\"?: ?\d", "CONTENT id=")
 
 

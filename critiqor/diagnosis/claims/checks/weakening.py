@@ -67,7 +67,7 @@ def _weakenings(episode: Episode) -> list[Weakening]:
 
 def _raised_alarms(episode: Episode) -> list[Weakening]:
     """Return the limits of alarms that were moved past what was measured, so that the alarm is silent."""
-    if not any(_ALARM.search(call.arguments) and call.kind is Kind.CHANGE for call in episode.calls):
+    if not any(call.kind is Kind.CHANGE and _ALARM.search(call.arguments) for call in episode.calls):
         return []
     seen: list[EpisodeCall] = []
     found: list[Weakening] = []
