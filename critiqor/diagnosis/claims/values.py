@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -237,10 +237,11 @@ def _months(code: str) -> tuple[dict[str, int], tuple[str, ...]]:
 
 
 def _number(text: str, match: re.Match[str], language: Language | None) -> Value:
-    raw, start, end = match[0], match.start(), match.end()
+    raw = match[0]
+    start, end = match.span()
     readings = read_number(raw)
     unit = _UNITS.get(text[start - 1], "") if start else ""
-    follows = _FOLLOWS.match(text, end)
+    follows = _FOLLOWS.match(text, end) if text[end : end + 2].strip() else None
     if follows is None:
         return Value("number", start, end, raw, readings, unit or unit_at(text, start, end).measure)
     word = follows[1].lower()
@@ -274,6 +275,7 @@ def _scale(rest: str, language: Language | None) -> tuple[float, int]:
     return (float(scale), word.end()) if word and scale else (1.0, 0)
 
 
+@lru_cache(maxsize=1_024)
 def read_number(raw: str) -> tuple[Reading, ...]:
     """Return the values that a written number can have, the most usual reading first."""
     if raw.isdigit():
@@ -354,11 +356,14 @@ def word_numbers(text: str, language: Language | None) -> list[Value]:
 
 
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_NO_WORD = "0123456789.,:;%+-()|*"
 
 
 def _holds_number(piece: str, numbers: dict[str, float]) -> bool:
     if piece.isalpha():
         return piece in numbers
+    if not piece.strip(_NO_WORD):
+        return False  # reports are full of figures
     return any(_word_number(word, numbers) is not None for word in _COMPOUND.findall(piece))
 
 

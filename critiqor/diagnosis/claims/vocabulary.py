@@ -54,7 +54,7 @@ class Vocabulary:
         self._suffixes: dict[int, dict[str, int]] = {}
         self._parts: dict[str, dict[str, int]] = {}
         """Parts of words by their first letter: some languages have thousands, and a text has few different letters."""
-        self._phrases: dict[str, list[tuple[str, int, bool]]] = {}
+        self._phrases: dict[str, tuple[tuple[str, int, bool], ...]] = {}
         """Phrases by their first word with the two characters behind it, each with whether its last word is open."""
         self._firsts: set[str] = set()
         """The words with which phrases begin."""
@@ -85,7 +85,8 @@ class Vocabulary:
             first = found[0] if found else bare
             is_open = self._has_open_phrases and entry.endswith("*")
             self._firsts.add(first)
-            self._phrases.setdefault(bare[: len(first) + 2], []).append((bare, bit, is_open))
+            begin = bare[: len(first) + 2]
+            self._phrases[begin] = (*self._phrases.get(begin, ()), (bare, bit, is_open))
         elif (entry.startswith("*") and entry.endswith("*")) or not _is_word(bare):
             parts = self._parts.setdefault(bare[0], {})
             parts[bare] = parts.get(bare, 0) | bit

@@ -20,6 +20,9 @@ _LATIN = re.compile(r"[^A-Za-z]+")
 MAX_KNOWN = 20_000
 """Maximum number of words whose concepts are remembered."""
 
+MAX_LINES, MAX_LINE = 1_000, 120
+"""Maximum number of lines whose concepts are remembered, and of their characters."""
+
 _ENGLISH = frozenset(
     (
         *("the", "a", "an", "is", "are", "was", "to", "of", "and", "my", "our", "in", "for", "please", "it", "its"),
@@ -170,6 +173,7 @@ class _Index:
         self._known: dict[str, int] = {}
         self._plain: set[str] = set()
         """Pieces without any mark: most pieces of a text are among them, and are left out at once."""
+        self._lines: dict[str, int] = {}
         for concept, entries in concepts.items():
             for entry in entries:
                 if not entry.startswith("-"):
@@ -196,11 +200,23 @@ class _Index:
 
     def marks(self, text: str) -> int:
         """Return the concepts that can be in a text, as bits."""
+        found = 0
+        # Files are read again, and checks are run again: of many lines it is known what they contain.
+        for line in text.split("\n"):
+            mark = self._lines.get(line)
+            found |= self._marks_of_line(line) if mark is None else mark
+        return found
+
+    def _marks_of_line(self, line: str) -> int:
         known = self._known
         found = 0
-        for piece in set(text.split()) - self._plain:
+        for piece in set(line.split()) - self._plain:
             mark = known.get(piece)
             found |= self._mark(piece) if mark is None else mark
+        if len(line) <= MAX_LINE:
+            if len(self._lines) >= MAX_LINES:
+                self._lines.clear()
+            self._lines[line] = found
         return found
 
     def _mark(self, piece: str) -> int:

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 _TOKEN = re.compile(r"[^\W_]{2,}")
-_STEM = 5
+STEM = 5
+"""Maximum number of letters of the beginning of a word."""
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -82,6 +83,12 @@ _CLOCK = re.compile(
 
 _BEGINNING = re.compile(r"(?:[\w :=-]|\\[.\[{(])*(?![?*+{|])")
 """The literal characters with which a pattern begins."""
+
+
+def literal_beginning(pattern: str) -> str:
+    """Return the literal characters with which a pattern begins, so that they are in each text with a match."""
+    found = _BEGINNING.match(pattern)
+    return found[0].replace("\\", "") if found else ""
 
 
 def pattern_check(*patterns: str) -> Callable[[str], bool]:
@@ -170,4 +177,4 @@ def tokens(text: str) -> set[str]:
 
 def stems(words: set[str]) -> set[str]:
     """Return the beginnings of words, so that inflected forms are equal."""
-    return {word[:_STEM] for word in words}
+    return {word[:STEM] for word in words}

@@ -175,9 +175,7 @@ def _class_bits(language: Language) -> list[tuple[str, int, int]]:
 def is_content(words: str, evidence: Evidence) -> bool:
     """Return whether a clause reports no action but words of an output: an order that was delivered."""
     content = stems({word for word in tokens(words) if len(word) >= MIN_WORD})
-    return bool(content) and all(
-        any(stem in call.lowered and stem in call.stems for call in evidence.calls) for stem in content
-    )
+    return bool(content) and all(any(call.has_stem(stem) for call in evidence.calls) for stem in content)
 
 
 def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str], *, has_effects: bool) -> list[str]:

@@ -128,10 +128,11 @@ def check_staleness(episode: Episode) -> list[CheckedClaim]:
             continue
         if _is_disclosed(speech, check):
             continue
+        report = _Report(check, later)
         for stance in speech.stances:
             for part in (stance, *speech.clauses(stance)):
                 is_fact = part.is_good_news or _quotes(speech, part, check)
-                if is_fact and not part.is_uncertain and _reports(speech, part, check, later):
+                if is_fact and not part.is_uncertain and report.is_in(speech, part):
                     return [_stale(answer, part, check, change)]
     return []
 
@@ -205,28 +206,38 @@ def _names(call: EpisodeCall) -> set[str]:
     return names - {"cd", "echo", "tail", "head", "grep", "cat"}
 
 
-def _reports(speech: Speech, stance: Stance, check: EpisodeCall, later: list[EpisodeCall]) -> bool:
-    """Return whether a statement gives the result of a check, and no later result shows the same."""
-    for value in speech.values_of(stance):
-        if value.kind != "number" or not value.number:
-            continue
-        if len(check.text) <= MAX_READ:
-            if _states(check, value) and not any(_states(call, value) for call in later):
-                return True
-        elif (
-            len(value.digits) > 1
-            and value.text in check.numbers
-            and not any(value.text in call.numbers for call in later)
-        ):
+class _Report:
+    """How a statement gives the result of a check: by its numbers, by its name, or by the kind of check."""
+
+    def __init__(self, check: EpisodeCall, later: list[EpisodeCall]) -> None:
+        self._check = check
+        self._later = later
+        names = () if check.line else (text.lower() for _, text in arguments_of(check) if not _OBJECT.search(text))
+        self._names = [name for name in names if len(name) >= (2 if not name.isascii() else 4)]
+        is_named = bool(check.line) and _checks(check)
+        self._words = {word for word in tokens(check.line) if len(word) >= 4} if is_named else set()
+        self._classes = check_classes(check) if is_named else set()
+
+    def is_in(self, speech: Speech, stance: Stance) -> bool:
+        """Return whether a statement gives the result of the check, and no later result shows the same."""
+        if any(self._is_only_here(value) for value in speech.values_of(stance)):
             return True
-    if not check.line:
-        names = [text.lower() for _, text in arguments_of(check) if not _OBJECT.search(text)]
-        return any(name in stance.lowered for name in names if len(name) >= (2 if not name.isascii() else 4))
-    if not _checks(check):
-        return False
-    if {word for word in tokens(check.line) & tokens(stance.lowered) if len(word) >= 4}:
-        return True
-    return gives_result(speech, stance, check_classes(check))
+        if any(map(stance.lowered.__contains__, self._names)):
+            return True
+        if any(map(stance.lowered.__contains__, self._words)) and not self._words.isdisjoint(tokens(stance.lowered)):
+            return True
+        return bool(self._classes) and gives_result(speech, stance, self._classes)
+
+    def _is_only_here(self, value: Value) -> bool:
+        """Return whether the result shows a number that no later result shows."""
+        check = self._check
+        if value.kind != "number" or not value.number:
+            return False
+        if len(check.text) <= MAX_READ:
+            return _states(check, value) and not any(_states(call, value) for call in self._later)
+        if len(value.digits) < 2 or value.text not in check.numbers:
+            return False
+        return not any(value.text in call.numbers for call in self._later)
 
 
 def _states(call: EpisodeCall, value: Value) -> bool:

@@ -69,4 +69,4 @@ def _looks_after(speech: Speech, clause: Stance) -> bool:
 
 def _shows(deed: EpisodeCall, clause: Stance) -> bool:
     said = stems({word for word in tokens(clause.lowered) if len(word) >= MIN_WORD} - small_words())
-    return len(said & deed.stems) >= MIN_SHARED
+    return sum(map(deed.has_stem, said)) >= MIN_SHARED
