@@ -64,10 +64,10 @@ def find_vague_lookups(episode: Episode) -> list[Lapse]:
     """Return lookups that found nothing, and that never used the words of what the user asked for."""
     lookups = [call for call in episode.calls if _TOOL.search(call.tool) and _query(call)]
     empty = [call for call in lookups if _found_nothing(call)]
-    wanted = content_stems(requests(episode))
-    if len(empty) < MIN_VAGUE or len(empty) < len(lookups) or not wanted:
+    if len(empty) < MIN_VAGUE or len(empty) < len(lookups):
         return []
-    if any(content_stems(_query(call)) & wanted for call in empty):
+    wanted = content_stems(requests(episode))
+    if not wanted or any(content_stems(_query(call)) & wanted for call in empty):
         return []
     queries = ", ".join(f"“{excerpt(_query(call), 40)}”" for call in empty[:4])
     return [

@@ -13,7 +13,7 @@ from critiqor.diagnosis.claims.checks.completeness import concerns
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.claims.values import values_in, word_numbers
-from critiqor.diagnosis.signals.text import decode_json
+from critiqor.diagnosis.signals.text import decode_json, folded
 from critiqor.model.sanitize import excerpt
 
 TYPE = "unsupported_claim"
@@ -34,7 +34,8 @@ _SHOWN = re.compile(
     r"(?P<total>\d+)(?!\d*[.,:]\d)",
     re.IGNORECASE,
 )
-_MAY_SHOW = re.compile(r"\d\s?(?:of|out of|von|sur|de|di|van|z|из|/)\s?\d", re.IGNORECASE)
+_MAY_SHOW = re.compile(r"\d\s?(?:of|out of|von|sur|de|di|van|z|из|/)\s?\d")
+"""What each of them contains, in lower case."""
 _ELLIPSIS = re.compile(r"\W{0,4}(?:and )?(\d+) more\b", re.IGNORECASE)
 _LIMIT = re.compile(
     r'"(?:limit|per_?page|page_?size|max_?results|max|count|top|first|size|rows|n)":\s?"?(\d+)', re.IGNORECASE
@@ -83,7 +84,7 @@ def _remainder(call: EpisodeCall) -> _Remainder | None:
     """Return what a call left out of a list; None if nothing shows that it did."""
     has_members = '":' in call.text
     more = has_members and _MORE.search(call.text) is not None
-    if said := _SHOWN.search(call.text) if _MAY_SHOW.search(call.text) else None:
+    if said := _SHOWN.search(call.text) if _MAY_SHOW.search(folded(call.lowered)) else None:
         first, every = int(said["shown"]), int(said["total"])
         return _Remainder(call, first, every) if first < every else None
     found = _TOTAL.search(call.text) if has_members and not call.has_effect else None
