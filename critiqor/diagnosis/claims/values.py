@@ -231,7 +231,7 @@ def _named_dates(text: str, language: Language | None) -> list[Value]:
 def _months(code: str) -> tuple[dict[str, int], tuple[str, ...]]:
     """Return the names of the months, and those of them that contain no other one: a text without these has none."""
     known = languages()
-    months = {**known["en"].data.months, **known[code].data.months}
+    months = {**known["en"].months, **known[code].months}
     names = [name for name in months if not any(other in name for other in months if other != name)]
     return months, tuple(names)
 
@@ -246,7 +246,7 @@ def _number(text: str, match: re.Match[str], language: Language | None) -> Value
         return Value("number", start, end, raw, readings, unit or unit_at(text, start, end).measure)
     word = follows[1].lower()
     is_unit = not word.isascii() or len(word) > _MAX_UNIT or word in _UNITS
-    if not is_unit and (language is None or word not in language.data.scale):
+    if not is_unit and (language is None or word not in language.scale):
         return Value("number", start, end, raw, readings, unit or unit_at(text, start, end).measure)
     scale, size = _scale(text[end : end + 16].lower(), language)
     if scale != 1.0:
@@ -271,7 +271,7 @@ def _scale(rest: str, language: Language | None) -> tuple[float, int]:
         if rest.startswith(char):
             return factor, 1
     word = _SCALE_WORD.match(rest)
-    scale = language.data.scale.get(word[1]) if word and language is not None else None
+    scale = language.scale.get(word[1]) if word and language is not None else None
     return (float(scale), word.end()) if word and scale else (1.0, 0)
 
 

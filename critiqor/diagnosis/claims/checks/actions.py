@@ -155,8 +155,9 @@ def _verbs(language: Language) -> tuple[dict[str, list[tuple[str, str]]], dict[s
     """Return the verbs of each class of deeds by their first letters; in Chinese and Japanese, their stems by class."""
     verbs: dict[str, list[tuple[str, str]]] = {}
     parts: dict[str, set[str]] = {}
+    actions = language.read_actions()
     for name in capabilities():
-        for entry in language.data.actions.get(name, ()):
+        for entry in actions.get(name, ()):
             word = entry.strip("*")
             if found := _HAN.match(word):
                 parts.setdefault(name, set()).add(found[0])
@@ -258,12 +259,19 @@ def _wanted_deeds(request: str, language: Language) -> set[str]:
     }
     # A request begins with its verb: delete the logs, please send it.
     verbs = [verb for sentence in _SENTENCE.split(normalize(request)) for verb in _WORD.findall(sentence)[:3]]
-    reported = {name: [entry for entry in language.data.actions.get(name, ()) if entry.isalpha()] for name in _DEEDS}
+    reported = _reported(language)
     return wanted | {
         name
         for name, entries in reported.items()
         if any(_is_form_of(verb, entry) for verb in verbs for entry in entries)
     }
+
+
+@cache
+def _reported(language: Language) -> dict[str, list[str]]:
+    """Return the verbs with which each class of deeds is reported, without beginnings and ends of words."""
+    actions = language.read_actions()
+    return {name: [entry for entry in actions.get(name, ()) if entry.isalpha()] for name in _DEEDS}
 
 
 _SENTENCE = re.compile(r"[.!;:\n]")

@@ -311,7 +311,7 @@ class Counterparts:
         """Return whether a word is a part of a longer number: one hundred and twenty-five."""
         text, language = self._speech.lowered, self._speech.language
         around = _NEXT_WORD.findall(text[value.end : value.end + 16])[:1] + _NEXT_WORD.findall(text[: value.start])[-2:]
-        known = {**language.numbers, **language.data.scale} if language is not None else {}
+        known = {**language.numbers, **language.scale} if language is not None else {}
         return any(word in known for word in around)
 
     def _may_mean(self, place: Place, fact: Fact) -> bool:
