@@ -59,12 +59,13 @@ def test_the_languages_with_a_file_are_understood(code: str) -> None:
 
 def test_the_letters_of_a_language_are_those_of_its_words() -> None:
     for code, language in languages().items():
-        words = "".join(language.data.function_words + language.data.negations + language.data.trouble)
+        data = language.read()
+        words = "".join(data.function_words + data.negations + data.trouble)
         foreign = {letter for letter in words if letter.isalpha() and not letter.isascii()}
-        if language.data.script is None:
-            assert foreign <= set(language.data.letters), code
+        if data.script is None:
+            assert foreign <= set(data.letters), code
         else:
-            assert language.data.letters == "", code
+            assert data.letters == "", code
 
 
 @pytest.mark.parametrize(

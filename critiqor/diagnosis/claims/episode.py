@@ -10,7 +10,7 @@ import msgspec
 from critiqor.diagnosis.claims.language import Language, language_of, normalize
 from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.results import Meaning, meaning_of
-from critiqor.diagnosis.signals.text import stems, tokens
+from critiqor.diagnosis.signals.text import STEM, tokens
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.calls import Kind
 
@@ -21,8 +21,8 @@ MAX_TOPICS = 4_000
 MAX_ARGUMENTS = 6_000
 MAX_OUTPUT = 12_000
 """Maximum number of characters that are kept of the arguments and of the output of a call: beginning and end."""
-EFFECTS = frozenset((Kind.ACTION, Kind.CHANGE, Kind.COMMAND, Kind.OTHER))
-"""Kinds of calls that may change something."""
+_EFFECTS = (Kind.ACTION, Kind.CHANGE, Kind.COMMAND, Kind.OTHER)
+"""Kinds of calls that may change something. In a tuple, they are compared by identity, which is fast."""
 _RAW_NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
 MAX_DIGITS = 40
 """Maximum number of characters of a number that is compared by its digits."""
@@ -50,7 +50,6 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     """The meaning of the result, once it was asked for."""
     known_numbers: frozenset[str] | None = None
     known_digits: frozenset[int] | None = None
-    known_stems: frozenset[str] | None = None
     known_lowered: str | None = None
     """Numbers and words of the output, once they were asked for: they are read once, and compared often."""
     known_values: list[tuple[str, str]] | None = None
@@ -125,12 +124,17 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
         self.known_facts = self.known_facts and None
         self.known_tables = self.known_tables and None
 
-    @property
-    def stems(self) -> frozenset[str]:
-        """The beginnings of the words of its output."""
-        if self.known_stems is None:
-            self.known_stems = frozenset(stems(tokens(self.text)))
-        return self.known_stems
+    def has_stem(self, stem: str) -> bool:
+        """Return whether its output has a word with this beginning, as `stems` returns it."""
+        lowered = self.lowered
+        at = lowered.find(stem)
+        while at >= 0:
+            end = at + len(stem)
+            is_begun = at == 0 or not lowered[at - 1].isalnum()
+            if is_begun and (len(stem) == STEM or not lowered[end : end + 1].isalnum()):
+                return True
+            at = lowered.find(stem, end)
+        return False
 
     @property
     def lowered(self) -> str:
@@ -154,7 +158,7 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     @property
     def has_effect(self) -> bool:
         """Whether it may have changed something."""
-        return self.kind in EFFECTS
+        return self.kind in _EFFECTS
 
     @property
     def name(self) -> str:
@@ -214,6 +218,8 @@ class Episode(msgspec.Struct, kw_only=True):
     """The words of the request, once they were asked for."""
     known_failures: list[EpisodeCall] | None = None
     """The calls that failed and were not made good, once they were asked for."""
+    known_weakenings: object = None
+    """What made a check weaker, once it was asked for."""
     following: Episode | None = None
     """The next episode of the same session: it may repair what is left open here."""
     size: int = 0
@@ -230,7 +236,8 @@ class Episode(msgspec.Struct, kw_only=True):
 
     def release(self) -> None:
         """Forget the episodes around it, and what was only needed to judge it."""
-        self.earlier, self.following, self.known_failures = [], None, None
+        self.earlier, self.following = [], None
+        self.known_failures = self.known_weakenings = None
         for text in (*self.requests, *self.messages, *self.outgoing):
             text.speech = None
         for call in self.calls:

@@ -134,12 +134,22 @@ class Evidence:
     @cached_property
     def is_readable(self) -> bool:
         """Whether there are few enough numbers for arithmetic."""
-        return len(self._digits) <= MAX_READ and len(self.raw) <= MAX_READ
+        return self._count <= MAX_READ and len(self.raw) <= MAX_READ
 
     @property
     def is_vast(self) -> bool:
         """Whether there are so many numbers that one of them is like any other, so that none contradicts another."""
-        return len(self._digits) > MAX_COMPARED
+        return self._count > MAX_COMPARED
+
+    @cached_property
+    def _count(self) -> int:
+        """How many different numbers there are; if they are vast, not all are counted."""
+        found: set[int] = set()
+        for call in self.calls:
+            found |= call.digits
+            if len(found) > MAX_COMPARED:
+                break
+        return len(found)
 
     @cached_property
     def outputs(self) -> Numbers:

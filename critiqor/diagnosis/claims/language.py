@@ -95,6 +95,15 @@ class _LanguageHead(msgspec.Struct):
     letters: str
     function_words: list[str]
     numbers: dict[str, float]
+    scale: dict[str, float]
+    months: dict[str, int]
+    weekdays: dict[str, int]
+
+
+class _LanguageActions(msgspec.Struct):
+    """The part of a language file with the verbs of actions."""
+
+    actions: dict[str, list[str]]
 
 
 class _LanguageConduct(msgspec.Struct):
@@ -118,19 +127,23 @@ class Language:
         self.function_words = head.function_words
         self.numbers = head.numbers
         """Numbers in words."""
+        self.scale = head.scale
+        """Words behind a number that multiply it."""
+        self.months = head.months
+        self.weekdays = head.weekdays
 
-    @cached_property
-    def data(self) -> LanguageData:
-        """The language file."""
-        return self._read()
-
-    def _read(self) -> LanguageData:
+    def read(self) -> LanguageData:
+        """Return the language file. It is not kept: it is large, and of most languages little is wanted."""
         return msgspec.json.decode(self._path.read_bytes(), type=LanguageData)
+
+    def read_actions(self) -> dict[str, list[str]]:
+        """Return the verbs of each class of actions, as the file lists them."""
+        return msgspec.json.decode(self._path.read_bytes(), type=_LanguageActions).actions
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The lists of the file: `negations`, …, and `actions.test`, `subjects.test`, … by class of action."""
-        data = self._read()  # it is not kept: of most languages, nothing else is wanted
+        data = self.read()
         lists = {name: getattr(data, name) for name in _LISTS}
         for member in ("actions", "subjects"):
             lists |= {f"{member}.{name}": entries for name, entries in getattr(data, member).items()}

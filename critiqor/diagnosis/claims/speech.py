@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from copy import copy
+from functools import cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -81,6 +83,23 @@ class Stance(msgspec.Struct, frozen=True, gc=False):
         return self.is_asserted and not self.is_bad_news
 
 
+class _Bits(NamedTuple):
+    """The bits of the lists that decide how a statement is meant."""
+
+    negations: int
+    trouble: int
+    reassuring: int
+    limits: int
+    uncertain: int
+    future: int
+    attribution: int
+
+
+@cache
+def _bits(words: Vocabulary) -> _Bits:
+    return _Bits(*map(words.bit, _Bits._fields))
+
+
 class Speech:
     """A text of the agent with its language, its statements and its values."""
 
@@ -97,7 +116,9 @@ class Speech:
         if _MONTH in self.text:
             self._hits = [hit for hit in self._hits if not self.text.startswith(_MONTH, hit.start)]
         if topics and language is not None:
-            self._hits = [self._without_topic(hit, topics, language.vocabulary) for hit in self._hits]
+            bits = _bits(language.vocabulary)
+            lists = bits.limits | bits.future | bits.uncertain
+            self._hits = [self._without_topic(hit, topics, lists) if hit.mark & lists else hit for hit in self._hits]
         self._places = [hit.start for hit in self._hits]
         self._values: list[Value] | None = None
         self._starts: list[int] = []
@@ -107,16 +128,14 @@ class Speech:
         """The parts of each statement, by its place."""
         self._text_is_ascii = self.text.isascii()
         self._may_mark = not self._text_is_ascii and _BAD_MARKS.search(self.text) is not None
+        self._may_tick = not self._text_is_ascii and _GOOD_MARKS.search(self.text) is not None
         self.stances = [self._stance(statement) for statement in statements(self.text)]
 
-    def _without_topic(self, hit: Hit, topics: frozenset[str], words: Vocabulary) -> Hit:
-        """Return a hit without the lists that it is in only because it is what the request is about.
+    def _without_topic(self, hit: Hit, topics: frozenset[str], lists: int) -> Hit:
+        """Return a hit without these lists, if it is in them only because it is what the request is about.
 
         Staging is no limit if the user asked for it, and a proposal that is to be sent is no plan.
         """
-        lists = sum(words.bit(name) for name in ("limits", "future", "uncertain"))
-        if not hit.mark & lists:
-            return hit
         named = [word for word in _WORDS_BETWEEN.findall(self._lowered[hit.start : hit.end]) if len(word) >= MIN_TOPIC]
         is_topic = bool(named) and all(word in topics and word not in _MODALS for word in named)
         return Hit(hit.start, hit.end, hit.mark & ~lists) if is_topic else hit
@@ -143,40 +162,41 @@ class Speech:
         marked = self._may_mark and _BAD_MARKS.search(lowered) is not None
         if self.language is None:
             return Stance(statement, lowered, 0, marked, False, False, False, is_question, statement.is_quoted)
-        words = self.language.vocabulary
         hits = self._between(start, end)
         marks = 0
         for hit in hits:
             marks |= hit.mark
         if not marks:
             return Stance(statement, lowered, 0, marked, False, False, False, is_question, statement.is_quoted)
+        bits = _bits(self.language.vocabulary)
         return Stance(
             statement=statement,
             lowered=lowered,
             marks=marks,
-            is_bad_news=marked or (not self._is_ticked(lowered) and self._is_bad_news(hits, marks, words)),
-            is_limited=bool(marks & words.bit("limits")),
-            is_uncertain=bool(marks & words.bit("uncertain")),
-            is_plan=bool(marks & words.bit("future")) or _UNTICKED.match(lowered) is not None,
+            is_bad_news=marked or (not self._is_ticked(lowered) and self._is_bad_news(hits, marks, bits)),
+            is_limited=bool(marks & bits.limits),
+            is_uncertain=bool(marks & bits.uncertain),
+            is_plan=bool(marks & bits.future) or _UNTICKED.match(lowered) is not None,
             is_question=is_question,
-            is_attributed=statement.is_quoted or bool(marks & words.bit("attribution")),
+            is_attributed=statement.is_quoted or bool(marks & bits.attribution),
         )
 
     def _is_ticked(self, lowered: str) -> bool:
         """Return whether a statement is marked as good: a row `Errors: 0.31% ✅` names errors and admits none."""
-        return not self._text_is_ascii and _GOOD_MARKS.search(lowered) is not None
+        return self._may_tick and _GOOD_MARKS.search(lowered) is not None
 
-    def _is_bad_news(self, hits: list[Hit], marks: int, words: Vocabulary) -> bool:
-        negative, trouble = words.bit("negations"), words.bit("trouble")
+    def _is_bad_news(self, hits: list[Hit], marks: int, bits: _Bits) -> bool:
+        negative, trouble = bits.negations, bits.trouble
         if not marks & (negative | trouble):
             return False
-        reassuring = words.bit("reassuring")
-        calming = [hit for hit in hits if hit.mark & reassuring]
+        calming = [hit for hit in hits if hit.mark & bits.reassuring] if marks & bits.reassuring else []
         left = [
             hit for hit in hits if hit.mark & (negative | trouble) and not any(_covers(one, hit) for one in calming)
         ]
         negations = [hit for hit in left if hit.mark & negative]
         troubles = [hit for hit in left if hit.mark & trouble]
+        if troubles and not negations:
+            return True
         denied = [
             one
             for one in troubles
@@ -217,11 +237,14 @@ class Speech:
     def _parts(self, statement: Statement) -> list[Stance]:
         clauses = []
         is_plan = False
-        for part in _CLAUSE.finditer(statement.text):
-            if part[0].strip():
-                begin, end = statement.start + part.start(), statement.start + part.end()
-                place = Statement(begin, end, part[0], is_quoted=statement.is_quoted)
-                clause = self._stance(place)
+        text, first = statement.text, 0
+        ends = [*(found.span() for found in _BETWEEN_CLAUSES.finditer(text)), (len(text), len(text))]
+        for last, following in ends:
+            part, begin = text[first:last], first
+            first = following
+            if part.strip():
+                start, end = statement.start + begin, statement.start + last
+                clause = self._stance(Statement(start, end, part, is_quoted=statement.is_quoted))
                 # What follows a condition or a plan belongs to it: "it must pass, and the result is posted". What the
                 # agent says that it has done does not: "you'll get a reminder, and I've texted Tom".
                 is_plan = clause.is_plan or (is_plan and not self._is_done(clause))
@@ -320,7 +343,8 @@ _OWN = {
 """Forms of verbs that contain the word for the speaker."""
 _DIGIT = re.compile(r"\d")
 _AMOUNT = re.compile(r"\W{1,3}\d")
-_CLAUSE = re.compile(r"(?:[^,;:()—–，、；：（）]|(?<=\d)[,:](?=\d))+")
+_BETWEEN_CLAUSES = re.compile(r"[;()—–，、；：（）]|[,:](?:(?<!\d.)|(?!\d))")
+"""What separates clauses; a comma or a colon between digits belongs to a number."""
 
 
 def _covers(one: Hit, other: Hit) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -233,21 +233,22 @@ def _named_dates(text: str, language: Language | None) -> list[Value]:
 def _months(code: str) -> tuple[dict[str, int], tuple[str, ...]]:
     """Return the names of the months, and those of them that contain no other one: a text without these has none."""
     known = languages()
-    months = {**known["en"].data.months, **known[code].data.months}
+    months = {**known["en"].months, **known[code].months}
     names = [name for name in months if not any(other in name for other in months if other != name)]
     return months, tuple(names)
 
 
 def _number(text: str, match: re.Match[str], language: Language | None) -> Value:
-    raw, start, end = match[0], match.start(), match.end()
+    raw = match[0]
+    start, end = match.span()
     readings = read_number(raw)
     unit = _UNITS.get(text[start - 1], "") if start else ""
-    follows = _FOLLOWS.match(text, end)
+    follows = _FOLLOWS.match(text, end) if text[end : end + 2].strip() else None
     if follows is None:
         return Value("number", start, end, raw, readings, unit or unit_at(text, start, end).measure)
     word = follows[1].lower()
     is_unit = not word.isascii() or len(word) > _MAX_UNIT or word in _UNITS
-    if not is_unit and (language is None or word not in language.data.scale):
+    if not is_unit and (language is None or word not in language.scale):
         return Value("number", start, end, raw, readings, unit or unit_at(text, start, end).measure)
     scale, size = _scale(text[end : end + 16].lower(), language)
     if scale != 1.0:
@@ -272,10 +273,11 @@ def _scale(rest: str, language: Language | None) -> tuple[float, int]:
         if rest.startswith(char):
             return factor, 1
     word = _SCALE_WORD.match(rest)
-    scale = language.data.scale.get(word[1]) if word and language is not None else None
+    scale = language.scale.get(word[1]) if word and language is not None else None
     return (float(scale), word.end()) if word and scale else (1.0, 0)
 
 
+@lru_cache(maxsize=1_024)
 def read_number(raw: str) -> tuple[Reading, ...]:
     """Return the values that a written number can have, the most usual reading first."""
     if raw.isdigit():
@@ -356,11 +358,14 @@ def word_numbers(text: str, language: Language | None) -> list[Value]:
 
 
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_NO_WORD = "0123456789.,:;%+-()|*"
 
 
 def _holds_number(piece: str, numbers: dict[str, float]) -> bool:
     if piece.isalpha():
         return piece in numbers
+    if not piece.strip(_NO_WORD):
+        return False  # reports are full of figures
     return any(_word_number(word, numbers) is not None for word in _COMPOUND.findall(piece))
 
 

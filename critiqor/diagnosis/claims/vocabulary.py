@@ -33,6 +33,16 @@ class Hit(NamedTuple):
     """The lists that contain it, as bits."""
 
 
+_new_hit = tuple.__new__
+"""Creates a hit in half of the time: texts have many."""
+
+
+def _is_word(text: str) -> bool:
+    """Return whether a text is one word of a language that separates words."""
+    is_one = text.isalnum() or _WORD.fullmatch(text) is not None
+    return is_one and (text.isascii() or not _UNSPACED.search(text))
+
+
 class Vocabulary:
     """Named lists of entries."""
 
@@ -44,33 +54,40 @@ class Vocabulary:
         self._suffixes: dict[int, dict[str, int]] = {}
         self._parts: dict[str, dict[str, int]] = {}
         """Parts of words by their first letter: some languages have thousands, and a text has few different letters."""
-        self._phrases: dict[str, list[tuple[str, int, bool]]] = {}
-        """Phrases by their first word, each with whether its last word is only the beginning of one."""
+        self._phrases: dict[str, tuple[tuple[str, int, bool], ...]] = {}
+        """Phrases by their first word with the two characters behind it, each with whether its last word is open."""
+        self._firsts: set[str] = set()
+        """The words with which phrases begin."""
         self._known: dict[str, int] = {}
+        words = self._words
         for name, entries in lists.items():
             bit = self._bits[name] = 1 << len(self._bits)
             for entry in entries:
-                self._add(entry, bit)
+                # Most entries are plain words, and there are tens of thousands.
+                if entry.isalnum() and entry.isascii():
+                    words[entry] = words.get(entry, 0) | bit
+                else:
+                    self._add(entry, bit)
         self._begins = 1 << len(self._bits)
         """The mark of a word with which a phrase begins."""
-        known = chain(self._words, self._phrases, *self._prefixes.values())
-        self._beginnings = frozenset(entry[:_SHARED] for entry in known)
+        known = chain(self._words, self._firsts, *self._prefixes.values())
+        self._beginnings = frozenset([entry[:_SHARED] for entry in known])
         """The first letters of words: most words of a text begin with others, and are in no list."""
         self._shortest = min(self._prefixes, default=_SHARED)
-        self._numbers = {word for word in (*self._words, *self._phrases) if word.isdigit()}
+        self._numbers = {word for word in (*self._words, *self._firsts) if word.isdigit()}
 
     def _add(self, entry: str, bit: int) -> None:
         bare = entry.strip("*")
         if not bare:
             return
-        is_plain = bare.isascii() and bare.isalnum()
         if " " in bare:
-            first = _WORD.search(bare)
+            found = _WORD.search(bare)
+            first = found[0] if found else bare
             is_open = self._has_open_phrases and entry.endswith("*")
-            self._phrases.setdefault(first[0] if first else bare, []).append((bare, bit, is_open))
-        elif (entry.startswith("*") and entry.endswith("*")) or not (
-            is_plain or (_WORD.fullmatch(bare) and not _UNSPACED.search(bare))
-        ):
+            self._firsts.add(first)
+            begin = bare[: len(first) + 2]
+            self._phrases[begin] = (*self._phrases.get(begin, ()), (bare, bit, is_open))
+        elif (entry.startswith("*") and entry.endswith("*")) or not _is_word(bare):
             parts = self._parts.setdefault(bare[0], {})
             parts[bare] = parts.get(bare, 0) | bit
         elif entry.endswith("*"):
@@ -125,18 +142,20 @@ class Vocabulary:
         return hits
 
     def _add_hits(self, hits: list[Hit], text: str, start: int, word: str, mark: int) -> None:
-        if mark & ~self._begins:
-            hits.append(Hit(start, start + len(word), mark & ~self._begins))
-        if mark & self._begins:
-            for phrase, bit, is_open in self._phrases[word]:
+        lists = mark & ~self._begins
+        end = start + len(word)
+        if lists:
+            hits.append(_new_hit(Hit, (start, end, lists)))
+        if mark != lists:
+            for phrase, bit, is_open in self._phrases.get(text[start : end + 2], ()):
                 end = start + len(phrase)
                 if text.startswith(phrase, start) and (is_open or not text[end : end + 1].isalnum()):
-                    hits.append(Hit(start, end, bit))
+                    hits.append(_new_hit(Hit, (start, end, bit)))
 
     def _mark(self, word: str) -> int:
         mark = 0
         if word[:_SHARED] in self._beginnings or self._shortest < _SHARED:
-            mark = self._words.get(word, 0) | (self._begins if word in self._phrases else 0)
+            mark = self._words.get(word, 0) | (self._begins if word in self._firsts else 0)
             for size, stems in self._prefixes.items():
                 mark |= stems.get(word[:size], 0)
         for size, ends in self._suffixes.items():

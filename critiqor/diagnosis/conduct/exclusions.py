@@ -145,6 +145,6 @@ def _day(text: str) -> date | None:
 def weekdays_in(text: str) -> set[int]:
     """Return the weekdays that a text names and may exclude, from 1 for Monday; an English plural counts, too."""
     language = language_of(text)
-    known = language.data.weekdays if language is not None else {}
+    known = language.weekdays if language is not None else {}
     spoken = (word if word in known else word.rstrip("s") for word in _WORD.findall(normalize(text)))
     return {known[word] for word in spoken if word in known}

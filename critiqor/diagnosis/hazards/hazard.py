@@ -66,7 +66,6 @@ class CallFacts(msgspec.Struct):
 
     operations: object = None
     is_read_as_is: bool | None = None
-    read: object = None
     passages: object = None
     gaps: object = None
 

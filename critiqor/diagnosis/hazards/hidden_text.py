@@ -12,6 +12,8 @@ from urllib.parse import unquote
 
 MAX_DECODED = 40
 """Maximum number of encoded passages of a text that are read."""
+MIN_CODE = 20
+"""Minimum number of characters of an encoded passage."""
 MIN_PERCENT = 4
 """Minimum number of characters of a passage that are written with a percent sign."""
 _BASE64 = re.compile(r"(?<![\w+/=-])(?:[A-Za-z0-9+/_-]{20,}={0,2})(?![\w+/=-])")
@@ -26,31 +28,22 @@ _ROTATED = re.compile(
 )
 
 
-_ROTATED_SIGNS = (
-    *(b"uggc", b"phey ", b"jtrg ", b"onfu ", b"vtaber", b"sbejneq", b"rkrphgr", b"frnq ", b"nffvfgnag", b"ntrag"),
-)
-_LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-\\")
-_WIDTHLESS = dict.fromkeys(b"\xe2\xef\xc2\xf3", b"<") | dict.fromkeys(b"\x80\x81\xbb\xad\xa0", b">")
-_IN_CODE = b"".join(b"a" if byte in _LETTERS else _WIDTHLESS.get(byte, b" ") for byte in range(256))
-"""Maps the characters of codes to `a`, and the first two bytes of characters without a width to `<>`."""
-_LONG_CODE = b"a" * 20
-_WIDTHLESS_SIGNS = (b"\xe2\x80", b"\xe2\x81", b"\xef\xbb\xbf", b"\xc2\xad", b"\xf3\xa0")
-"""Bytes of characters without a width, as UTF-8."""
+_ROTATED_SIGNS = ("uggc", "phey", "jtrg", "onfu", "vtaber", "sbejneq", "rkrphgr", "frnq", "nffvfgnag", "ntrag")
+"""One of them is in each text whose letters are shifted by 13 and that can be an instruction."""
+_CODE = re.compile(r"[a-z0-9+/_\\-]{20}", re.IGNORECASE | re.ASCII)
+_WIDTHLESS = re.compile(f"{_INVISIBLE.pattern[:-1]}\U000e0020-\U000e007e]")
 
 
-def may_hide(lowered: str) -> bool:
-    """Return whether a text in lower case can have encoded passages or invisible characters; false for most."""
-    data = lowered.encode("utf-8", "surrogatepass")
-    classes = data.translate(_IN_CODE)
-    if _LONG_CODE in classes or b"&#" in data or data.count(b"%") >= MIN_PERCENT:
+def may_hide(piece: str) -> bool:
+    """Return whether a piece of a text without spaces, in lower case, can belong to what is encoded or invisible.
+
+    Passages in which many characters are written with a percent sign are recognized by their number.
+    """
+    if len(piece) >= MIN_CODE and _CODE.search(piece):
         return True
-    if b"<>" in classes and any(map(data.__contains__, _WIDTHLESS_SIGNS)):
+    if "&#" in piece or (not piece.isascii() and _WIDTHLESS.search(piece)):
         return True
-    return _may_be_rotated(data)
-
-
-def _may_be_rotated(data: bytes) -> bool:
-    return any(map(data.__contains__, _ROTATED_SIGNS))
+    return any(map(piece.__contains__, _ROTATED_SIGNS))
 
 
 def visible(text: str) -> str:
@@ -67,7 +60,7 @@ def decoded(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _decoded(text: str) -> Iterator[tuple[int, int, str]]:
-    if _LONG_CODE in text.encode("utf-8", "surrogatepass").translate(_IN_CODE):
+    if _CODE.search(text):
         for match in _BASE64.finditer(text):
             if (plain := _from_base64(match[0])) is not None:
                 yield match.start(), match.end(), plain
@@ -86,7 +79,7 @@ def _decoded(text: str) -> Iterator[tuple[int, int, str]]:
         for match in _BITS.finditer(text):
             if (plain := _from_bits(match[0])) is not None:
                 yield match.start(), match.end(), plain
-    if _may_be_rotated(text.lower().encode("utf-8", "surrogatepass")) and _ROTATED.search(text):
+    if _ROTATED.search(text):
         position = 0
         for line in text.splitlines(keepends=True):
             if _ROTATED.search(line):

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import msgspec
 
-from critiqor.diagnosis.hazards.hidden_text import comments, decoded, may_hide, unseen, visible
-from critiqor.diagnosis.hazards.words import words
+from critiqor.diagnosis.hazards.hidden_text import comments, decoded, unseen, visible
+from critiqor.diagnosis.hazards.words import may_be_hidden_in, words
 
 MAX_BEFORE, MAX_AFTER = 500, 400
 """Maximum number of characters of a passage before and after the place that is examined."""
@@ -24,11 +24,6 @@ _ROLE = re.compile(
     r"|النظام)\s*[:：]",
     re.MULTILINE,
 )
-_ROLE_SIGNS = (
-    *("SYSTEM", "ADMIN", "DEVELOPER", "ROOT", "OPERATOR", "ASSISTANT", "IMPORTANT INSTRUCTION", "INST]", "im_start"),
-    *("system", "assistant", "<<SYS>>", "##", "系统", "시스템", "システム", "СИСТЕМА", "SISTEM", "SYSTÈME", "النظام"),
-)
-"""One of them is in each text that speaks in the role of the system."""
 _GUARD = re.compile(r"SECURITY NOTICE:.*?(?=<<<|\Z)|<<</?(?:END_)?EXTERNAL_UNTRUSTED_CONTENT[^>]*>>>", re.DOTALL)
 _HEADER = re.compile(r"user[-_ ]?agents?", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.!?]\s+|\n|[。！？]|\"\s?[:,}\]]")
@@ -81,9 +76,9 @@ class ReadText(msgspec.Struct, frozen=True):
     encoded: list[tuple[int, int, str]]
 
 
-def is_read_as_is(text: str, lowered: str) -> bool:
+def is_read_as_is(text: str) -> bool:
     """Return whether an agent reads the text of a result as it is: nothing is encoded, invisible or escaped."""
-    return not ("EXTERNAL_UNTRUSTED" in text or ("\\n" in text and text[:1] in "{[") or may_hide(lowered))
+    return not ("EXTERNAL_UNTRUSTED" in text or ("\\n" in text and text[:1] in "{[") or may_be_hidden_in(text))
 
 
 def read_text(text: str, lowered: str, *, as_is: bool) -> ReadText:
@@ -166,7 +161,7 @@ def _addresses_machines(text: str) -> bool:
 def suspicious_passages(read: ReadText) -> list[Passage]:
     """Return the passages that instruct an agent and need not name anything that can be found again."""
     found = [_passage_at(read, first + 1, last - 1) for first, last in (*read.hidden, *read.comments)[:20]]
-    if any(map(read.plain.__contains__, _ROLE_SIGNS)):
+    if words("role_signs").may_be_within(read.plain):
         for match in list(_ROLE.finditer(read.plain))[:4]:
             found.append(_passage_at(read, match.start(), match.end()))
     position = 0

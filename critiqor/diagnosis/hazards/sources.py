@@ -25,6 +25,8 @@ class Sources:
         self._calls = [call for call in (*earlier, *episode.calls) if call.text]
         self._searched: list[tuple[EpisodeCall, str | None]] | None = None
         """Each with its text in lower case, if it is read as it is."""
+        self._texts: dict[str, ReadText] = {}
+        """The texts that were read, by event id of the result. They are large, so they are not kept with the call."""
 
     def containing(self, wanted: str, before: EpisodeCall) -> list[tuple[EpisodeCall, ReadText]]:
         """Return the results that were known before a call and can be the source of a text in it, in order."""
@@ -34,7 +36,7 @@ class Sources:
         for call, lowered in self._searched:
             # Most results are read as they are, and do not contain what is looked for.
             if (lowered is None or wanted in lowered) and call.result_id < before.call_id:
-                read = _read(call)
+                read = self._read(call)
                 if _contains(read, wanted):
                     found.append((call, read))
         return found
@@ -44,29 +46,28 @@ class Sources:
     ) -> list[tuple[EpisodeCall, Passage]]:
         """Return the passages that instruct an agent in the last results: all, or those known before a call."""
         known = [call for call in self._calls if before is None or call.result_id < before.call_id][-limit:]
-        found = ((call, passage) for call in known for passage in _passages(call))
+        found = ((call, passage) for call in known for passage in self._passages(call))
         return [(call, passage) for call, passage in found if passage.signs + passage.is_comment >= min_signs]
+
+    def _read(self, call: EpisodeCall) -> ReadText:
+        read = self._texts.get(call.result_id)
+        if read is None:
+            read = read_text(call.text, call.lowered, as_is=_is_read_as_is(call))
+            self._texts[call.result_id] = read
+        return read
+
+    def _passages(self, call: EpisodeCall) -> list[Passage]:
+        facts = facts_of(call)
+        if not isinstance(facts.passages, list):
+            facts.passages = suspicious_passages(self._read(call))
+        return facts.passages
 
 
 def _is_read_as_is(call: EpisodeCall) -> bool:
     facts = facts_of(call)
     if facts.is_read_as_is is None:
-        facts.is_read_as_is = is_read_as_is(call.text, call.lowered)
+        facts.is_read_as_is = is_read_as_is(call.text)
     return facts.is_read_as_is
-
-
-def _read(call: EpisodeCall) -> ReadText:
-    facts = facts_of(call)
-    if not isinstance(facts.read, ReadText):
-        facts.read = read_text(call.text, call.lowered, as_is=_is_read_as_is(call))
-    return facts.read
-
-
-def _passages(call: EpisodeCall) -> list[Passage]:
-    facts = facts_of(call)
-    if not isinstance(facts.passages, list):
-        facts.passages = suspicious_passages(_read(call))
-    return facts.passages
 
 
 def _contains(read: ReadText, wanted: str) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from critiqor.diagnosis.claims.language import normalize
+from critiqor.diagnosis.hazards.hidden_text import MIN_PERCENT, may_hide
 
 FOLDER = Path(__file__).parent / "words"
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
@@ -18,6 +19,9 @@ _FOREIGN = re.compile(r"[^\x00-\x7f]+")
 _LATIN = re.compile(r"[^A-Za-z]+")
 MAX_KNOWN = 20_000
 """Maximum number of words whose concepts are remembered."""
+
+MAX_LINES, MAX_LINE = 1_000, 120
+"""Maximum number of lines whose concepts are remembered, and of their characters."""
 
 _ENGLISH = frozenset(
     (
@@ -72,8 +76,10 @@ class Words:
 
     def within(self, text: str) -> bool:
         """Return whether a word of the concept is in a text."""
-        if not self.may_be_within(text):
-            return False
+        return self.may_be_within(text) and _is_within(self, text)
+
+    def has_entry_in(self, text: str) -> bool:
+        """Return whether a word of the concept is in a text that may have one."""
         if self._english is not None and _is_english(text):
             return self._english.within(text)
         lists = self._lists
@@ -86,6 +92,12 @@ class Words:
     def may_be_within(self, text: str) -> bool:
         """Return quickly whether words of the concept may be in a text; if not, none is in any part of it."""
         return bool(_marks(text) & self._bit)
+
+
+@lru_cache(maxsize=64)
+def _is_within(concept: Words, text: str) -> bool:
+    """Return whether a word of a concept is in a text: what the user wrote is asked for each call of an episode."""
+    return concept.has_entry_in(text)
 
 
 class _Lists:
@@ -152,11 +164,16 @@ class _Index:
 
     def __init__(self, concepts: dict[str, list[str]]) -> None:
         self.bits = {concept: 1 << number for number, concept in enumerate(concepts)}
+        self.hidden = 1 << len(concepts)
+        """The mark of a piece that can hide something."""
         self._words: dict[str, int] = {}
         self._beginnings: dict[int, dict[str, int]] = {}
         self._parts: dict[str, list[tuple[str, int]]] = {}
         """Parts of words, by their first character."""
         self._known: dict[str, int] = {}
+        self._plain: set[str] = set()
+        """Pieces without any mark: most pieces of a text are among them, and are left out at once."""
+        self._lines: dict[str, int] = {}
         for concept, entries in concepts.items():
             for entry in entries:
                 if not entry.startswith("-"):
@@ -183,31 +200,52 @@ class _Index:
 
     def marks(self, text: str) -> int:
         """Return the concepts that can be in a text, as bits."""
+        found = 0
+        # Files are read again, and checks are run again: of many lines it is known what they contain.
+        for line in text.split("\n"):
+            mark = self._lines.get(line)
+            found |= self._marks_of_line(line) if mark is None else mark
+        return found
+
+    def _marks_of_line(self, line: str) -> int:
         known = self._known
         found = 0
-        for piece in set(normalize(text).split()):
+        for piece in set(line.split()) - self._plain:
             mark = known.get(piece)
             found |= self._mark(piece) if mark is None else mark
+        if len(line) <= MAX_LINE:
+            if len(self._lines) >= MAX_LINES:
+                self._lines.clear()
+            self._lines[line] = found
         return found
 
     def _mark(self, piece: str) -> int:
-        mark = 0
-        for run in _RUN.findall(piece):
+        lowered = normalize(piece)
+        mark = self.hidden if may_hide(lowered) else 0
+        for run in _RUN.findall(lowered):
             mark |= self._words.get(run, 0)
             for size, stems in self._beginnings.items():
                 mark |= stems.get(run[:size], 0)
-        for char in set(piece):
+        for char in set(lowered):
             for part, bit in self._parts.get(char, ()):
-                if part in piece:
+                if part in lowered:
                     mark |= bit
-        if len(self._known) < MAX_KNOWN:
-            self._known[piece] = mark
+        if len(self._known) + len(self._plain) < MAX_KNOWN:
+            if mark:
+                self._known[piece] = mark
+            else:
+                self._plain.add(piece)
         return mark
 
 
 @lru_cache(maxsize=256)
 def _marks(text: str) -> int:
     return _index().marks(text)
+
+
+def may_be_hidden_in(text: str) -> bool:
+    """Return quickly whether a text may have encoded passages or invisible characters; most have none."""
+    return text.count("%") >= MIN_PERCENT or bool(_marks(text) & _index().hidden)
 
 
 @cache

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from critiqor.diagnosis.results.meaning_struct import ResultState
+from critiqor.diagnosis.signals.literals import LiteralIndex
 
 FOLDER = Path(__file__).parent / "rules"
 ANY_SCRIPT = "any script"
@@ -198,15 +199,15 @@ class RuleSet(msgspec.Struct, frozen=True):
     """Positions of the rules that need a line with a word; empty if searching for what they need is faster."""
     always: tuple[int, ...] = ()
     """Positions of the other rules."""
-    needed: tuple[tuple[str, int], ...] = ()
-    """Without words: what each rule needs, with its position."""
+    literals: LiteralIndex | None = None
+    """What many rules need without being words, marked with the bits of their positions."""
 
 
 def short_set(rules: Iterable[Rule]) -> RuleSet:
-    """Return a set of rules for short texts, or of a few: what they need is searched, words are not collected."""
+    """Return a set of rules for short texts, or of a few: what they need may also be a part of a word."""
     listed = tuple(rules)
-    needed = tuple((literal, position) for position, rule in enumerate(listed) for literal in rule.data.has)
-    return RuleSet(listed, needed=needed)
+    needed = [(literal, 1 << position) for position, rule in enumerate(listed) for literal in rule.data.has]
+    return RuleSet(listed, literals=LiteralIndex(needed) if len(listed) > _FEW else None)
 
 
 _WORD = re.compile(r"[a-z]+")
@@ -245,8 +246,9 @@ def has_rules(program: str) -> bool:
 def candidates(rules: RuleSet, text: str) -> tuple[Rule, ...]:
     """Return the rules that may match a line of a text in lower case."""
     if not rules.by_word:
-        found = {position for literal, position in rules.needed if literal in text}
-        return tuple(rules.rules[position] for position in sorted(found))
+        marks = -1 if rules.literals is None else rules.literals.marks(text)
+        found = [rule for position, rule in enumerate(rules.rules) if marks >> position & 1] if marks else ()
+        return tuple(rule for rule in found if any(map(text.__contains__, rule.data.has)))
     # The same as all matches of a pattern for words, in a fifth of the time.
     known = rules.by_word.keys() & text.encode("ascii", "replace").translate(_LETTERS).split()
     positions = {position for word in known for position in rules.by_word[word]}

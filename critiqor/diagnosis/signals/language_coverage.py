@@ -57,7 +57,7 @@ def _has_foreign_letters(text: str, language: Language) -> bool:
     if text.isascii() or language.script is not None:
         return False
     letters = [letter for letter in normalize(text) if letter.isalpha()]
-    foreign = sum(not letter.isascii() and letter not in language.data.letters for letter in letters)
+    foreign = sum(not letter.isascii() and letter not in language.letters for letter in letters)
     return foreign > MAX_FOREIGN_LETTERS * len(letters)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 _TOKEN = re.compile(r"[^\W_]{2,}")
-_STEM = 5
+STEM = 5
+"""Maximum number of letters of the beginning of a word."""
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -84,6 +85,12 @@ _BEGINNING = re.compile(r"(?:[\w :=-]|\\[.\[{(])*(?![?*+{|])")
 """The literal characters with which a pattern begins."""
 
 
+def literal_beginning(pattern: str) -> str:
+    """Return the literal characters with which a pattern begins, so that they are in each text with a match."""
+    found = _BEGINNING.match(pattern)
+    return found[0].replace("\\", "") if found else ""
+
+
 def pattern_check(*patterns: str) -> Callable[[str], bool]:
     """Return a fast check whether a text matches any of these patterns. Literal beginnings are the fastest."""
     # `in` is several times as fast as a search, and most texts do not even contain the beginning of a pattern.
@@ -103,6 +110,16 @@ def pattern_check(*patterns: str) -> Callable[[str], bool]:
         return False
 
     return may_match
+
+
+def folded(lowered: str) -> str:
+    """Return a text in lower case so that what a pattern finds without regard to case is in it in small letters.
+
+    To such a pattern, the Turkish letters I with and without a dot are an i, and the long s is an s.
+    """
+    if lowered.isascii():
+        return lowered
+    return lowered.replace("i\u0307", "i").replace("\u0131", "i").replace("\u017f", "s")
 
 
 _may_hold_clock = pattern_check(r":[0-5]\d", r"-[01]\d-", r"in \d", r"\.\d++ ?m?s\b", r"Ms\"?: ?\d", "CONTENT id=")
@@ -160,4 +177,4 @@ def tokens(text: str) -> set[str]:
 
 def stems(words: set[str]) -> set[str]:
     """Return the beginnings of words, so that inflected forms are equal."""
-    return {word[:_STEM] for word in words}
+    return {word[:STEM] for word in words}

@@ -137,8 +137,9 @@ def _verbs(language: Language) -> tuple[dict[str, list[tuple[str, str]]], dict[s
     """Return the verbs of each class of deeds by their first letters; in Chinese and Japanese, their stems by class."""
     verbs: dict[str, list[tuple[str, str]]] = {}
     parts: dict[str, set[str]] = {}
+    actions = language.read_actions()
     for name in capabilities():
-        for entry in language.data.actions.get(name, ()):
+        for entry in actions.get(name, ()):
             word = entry.strip("*")
             if found := _HAN.match(word):
                 parts.setdefault(name, set()).add(found[0])
@@ -157,9 +158,7 @@ def _class_bits(language: Language) -> list[tuple[str, int, int]]:
 def is_content(words: str, evidence: Evidence) -> bool:
     """Return whether a clause reports no action but words of an output: an order that was delivered."""
     content = stems({word for word in tokens(words) if len(word) >= MIN_WORD})
-    return bool(content) and all(
-        any(stem in call.lowered and stem in call.stems for call in evidence.calls) for stem in content
-    )
+    return bool(content) and all(any(call.has_stem(stem) for call in evidence.calls) for stem in content)
 
 
 def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str]) -> list[str]:
@@ -232,12 +231,19 @@ def _wanted_deeds(request: str, language: Language) -> set[str]:
     }
     # A request begins with its verb: delete the logs, please send it.
     verbs = [verb for sentence in _SENTENCE.split(normalize(request)) for verb in _WORD.findall(sentence)[:3]]
-    reported = {name: [entry for entry in language.data.actions.get(name, ()) if entry.isalpha()] for name in _DEEDS}
+    reported = _reported(language)
     return wanted | {
         name
         for name, entries in reported.items()
         if any(is_form_of(verb, entry) for verb in verbs for entry in entries)
     }
+
+
+@cache
+def _reported(language: Language) -> dict[str, list[str]]:
+    """Return the verbs with which each class of deeds is reported, without beginnings and ends of words."""
+    actions = language.read_actions()
+    return {name: [entry for entry in actions.get(name, ()) if entry.isalpha()] for name in _DEEDS}
 
 
 _SENTENCE = re.compile(r"[.!;:\n]")

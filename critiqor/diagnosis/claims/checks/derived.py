@@ -39,6 +39,9 @@ _ROWS = re.compile(
     r"\b(?:UPDATE|DELETE|INSERT 0|COPY|MERGE) (\d+)\b"
     r"|\b(\d+) (?:rows?|records?|documents?) (?:affected|updated|deleted|inserted|imported|migrated)\b"
 )
+_ROW_SIGNS = ("UPDATE ", "DELETE ", "INSERT 0", "COPY ", "MERGE ", " row", " record", " document")
+"""One of them is in each text that says how many rows were changed."""
+_MAY_BE_TIME = re.compile(r"[:h][0-5]\d", re.IGNORECASE)
 
 
 def check_derived(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
@@ -64,7 +67,7 @@ def _minutes(match: re.Match[str]) -> int:
 
 def _times(text: EpisodeText, speech: Speech, evidence: Evidence) -> Iterator[CheckedClaim]:
     """Yield the times of day that differ from a recorded one by a slip, and follow from none."""
-    said = list(_TIME.finditer(speech.text)) if ":" in speech.text or "h" in speech.lowered else []
+    said = list(_TIME.finditer(speech.text)) if _MAY_BE_TIME.search(speech.text) else []
     if not said:
         return
     recorded = {_minutes(match): (match, call) for call in evidence.calls for match in _TIME.finditer(call.text)}
@@ -163,7 +166,7 @@ def _rows(text: EpisodeText, speech: Speech, evidence: Evidence) -> Iterator[Che
     changed = [
         (int(found[1] or found[2]), call)
         for call in evidence.episode.calls
-        if call.has_effect
+        if call.has_effect and any(map(call.text.__contains__, _ROW_SIGNS))
         for found in _ROWS.finditer(call.text)
     ]
     if not changed:

@@ -80,8 +80,9 @@ class _Check:
         self._figures: set[int] = set()
         self._unseen: set[int] = set()
         """Places of figures, and of those that were not seen and do not follow."""
-        self._totals: dict[int, list[tuple[str, str]]] = {}
-        """Sums of what was recorded, in order, as they are written with so many decimals, and their digits."""
+        self._totals: dict[int, dict[int, dict[str, int]]] = {}
+        """The digits of sums of what was recorded, written with so many decimals, by how many digits there are; each
+        with the position of the sum."""
 
     def judge(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return the claim that a value makes; None for one that is not checked."""
@@ -265,14 +266,19 @@ class _Check:
             return None
         totals = self._totals.get(value.decimals)
         if totals is None:
-            sums = sorted((*self._evidence.outputs.totals, *self._evidence.derivations.totals))
-            written_sums = [f"{total:.{value.decimals}f}" for total in sums]
-            totals = [(written, written.lstrip("-").replace(".", "").lstrip("0")) for written in written_sums]
-            self._totals[value.decimals] = totals
-        for written, own in totals:
-            if abs(len(own) - len(digits)) <= 1 and is_slip(digits, own):
-                return None if self._evidence.supports(value) else f"values that add up to {written}"
-        return None
+            totals = self._totals[value.decimals] = {}
+            for position, total in enumerate(self._sums):
+                own = f"{abs(total):.{value.decimals}f}".replace(".", "").lstrip("0")
+                totals.setdefault(len(own), {}).setdefault(own, position)
+        near = (totals.get(size, {}) for size in (len(digits) - 1, len(digits), len(digits) + 1))
+        alike = [position for each in near for own, position in each.items() if is_slip(digits, own)]
+        if not alike or self._evidence.supports(value):
+            return None
+        return f"values that add up to {self._sums[min(alike)]:.{value.decimals}f}"
+
+    @cached_property
+    def _sums(self) -> list[float]:
+        return sorted((*self._evidence.outputs.totals, *self._evidence.derivations.totals))
 
     def _replaced(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return a claim with a value that a later run of the same command replaced, unless it compares both."""

@@ -102,10 +102,10 @@ def _last_seen(episode: Episode) -> Iterator[_Seen]:
     for call in episode.calls:
         if call.line:
             continue
-        if call.has_effect:
+        if call.has_effect and known:
             words = frozenset(_WORDS.findall(f"{call.arguments} {call.text[:2000]}".lower()))
             known = {name: one for name, one in known.items() if not name <= words}
-        elif call.text[:1] in ("{", "["):
+        elif not call.has_effect and call.text[:1] in ("{", "["):
             given = decoded_arguments(call.arguments) or {}
             for record in _records(decoded(call.text), 0):
                 if (one := _seen(call, record, given)) is not None:

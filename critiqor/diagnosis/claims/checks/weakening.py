@@ -24,7 +24,7 @@ from critiqor.diagnosis.claims.weakenings.measured_values import added_exception
 from critiqor.diagnosis.claims.weakenings.mentions import is_named, is_requested
 from critiqor.diagnosis.claims.weakenings.patterns import occurs, pattern, search
 from critiqor.diagnosis.claims.weakenings.signs import Sign, may_have_signs, signs_of
-from critiqor.diagnosis.signals.text import stems, tokens
+from critiqor.diagnosis.signals.text import folded, stems, tokens
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
@@ -62,27 +62,36 @@ def unrequested_weakenings(episode: Episode) -> list[Weakening]:
 
 
 def _weakenings(episode: Episode) -> list[Weakening]:
-    return [*_moved_limits(episode), *_weakened_checks(episode), *_raised_alarms(episode)]
+    if not isinstance(episode.known_weakenings, list):
+        episode.known_weakenings = [*_moved_limits(episode), *_weakened_checks(episode), *_raised_alarms(episode)]
+    return episode.known_weakenings
 
 
 def _raised_alarms(episode: Episode) -> list[Weakening]:
     """Return the limits of alarms that were moved past what was measured, so that the alarm is silent."""
-    if not any(_ALARM.search(call.arguments) and call.kind is Kind.CHANGE for call in episode.calls):
+    if not any(call.kind is Kind.CHANGE and _names_alarm(call.arguments) for call in episode.calls):
         return []
     seen: list[EpisodeCall] = []
     found: list[Weakening] = []
     files = ChangedFiles()
     for call in episode.calls:
         for change in files.changes(call):
-            if _ALARM.search(change.path) or _ALARM.search(change.old):
+            if _names_alarm(change.path) or _names_alarm(change.old):
                 sign = moved_settings(change, seen[-MAX_FAILED:])
                 found += [Weakening(call, sign, change.path, is_alarm=True)] if sign is not None else []
         seen.append(call)
     return found
 
 
-_ALARM = re.compile(r"alert|alarm|monitor|prometheus|grafana|nagios|zabbix|icinga|datadog|pagerduty|watchdog", re.I)
+_ALARMS = (
+    *("alert", "alarm", "monitor", "prometheus", "grafana", "nagios", "zabbix", "icinga", "datadog", "pagerduty"),
+    "watchdog",
+)
 """Names of what watches something."""
+
+
+def _names_alarm(text: str) -> bool:
+    return any(map(folded(text.lower()).__contains__, _ALARMS))
 
 
 def _moved_limits(episode: Episode) -> list[Weakening]:

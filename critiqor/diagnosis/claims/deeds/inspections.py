@@ -150,8 +150,7 @@ def _unopened(evidence: Evidence, clause: Stance) -> Reference | None:
     said = stems(_content(clause.lowered))
     # Words that were read elsewhere, or searched for, do not name what was not opened.
     for call in opened:
-        said -= call.stems
-        said -= stems(call.words)
+        said = {stem for stem in said if not call.has_stem(stem)} - stems(call.words)
     for call, _ in listed:
         said -= stems(call.words)
     left = [one for _, one in listed if not _is_opened(one, arguments)]
@@ -259,7 +258,7 @@ def _unseen(evidence: Evidence, speech: Speech, clause: Stance) -> str:
         return ""  # in German, every noun looks like a name
     hits = [clause.lowered.find(word) for word in speech.words(clause, "actions.reconcile")]
     names = [match[0] for match in _PROPER.finditer(clause.statement.text, min(hits))] if hits else []
-    dates = {*language.data.months, *language.data.weekdays} if names else set()
+    dates = {*language.months, *language.weekdays} if names else set()
     names = [name for name in names if name.lower() not in dates]
     known = f"{evidence.seen}\n{evidence.episode.request.lower()}\n{' '.join(call.tool for call in evidence.calls)}"
     return names[0] if names and not any(name.lower() in known for name in names) else ""
@@ -292,8 +291,9 @@ def _is_unmatched(episode: Episode, evidence: Evidence, speech: Speech, clause: 
         around = f"{call.tool} {call.facts} {call.text}".lower()
         if any(word[:MIN_STEM] in around for word in said) or is_opaque(call):
             return False
-        about = call.stems | stems(call.words) | stems(set(words_of_tool(call.tool)))
-        if call in looks and not (elsewhere & about or numbers & {str(digits) for digits in call.digits}):
+        about = stems(call.words) | stems(set(words_of_tool(call.tool)))
+        is_reported = not elsewhere.isdisjoint(about) or any(map(call.has_stem, elsewhere))
+        if call in looks and not (is_reported or numbers & {str(digits) for digits in call.digits}):
             return False  # it may be the look that the clause speaks of
     return True
 

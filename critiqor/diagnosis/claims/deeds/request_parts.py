@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -222,8 +223,16 @@ def _is_order(part: Part, language: Language | None) -> bool:
         return False
     if kind_of_verb(verb) in (Kind.CHANGE, Kind.ACTION):
         return not any(verb in capabilities()[name].tools for name in ("send", "share"))
-    forms = language.data.actions if language is not None and len(verb) >= MIN_WORD else {}
-    return any(is_form_of(verb, entry) for name in _ORDERED for entry in forms.get(name, ()) if entry.isalpha())
+    if language is None or len(verb) < MIN_WORD:
+        return False
+    return any(is_form_of(verb, form) for form in _forms(language))
+
+
+@cache
+def _forms(language: Language) -> tuple[str, ...]:
+    """Return the words with which deeds that can be ordered are reported."""
+    actions = language.read_actions()
+    return tuple(entry for name in _ORDERED for entry in actions.get(name, ()) if entry.isalpha())
 
 
 _ORDERED = tuple(name for name in DEEDS if name not in ("send", "share", "build"))

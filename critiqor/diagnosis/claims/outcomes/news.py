@@ -28,17 +28,9 @@ _BOUNCE = re.compile(
     r"|user unknown|no such user|delivery (?:has )?failed|bounced",
     re.IGNORECASE,
 )
-_BOUNCE_SIGNS = (
-    "deliver",
-    "mailer-daemon",
-    "address not",
-    "55",
-    "nxdomain",
-    "mailbox",
-    "unknown",
-    "no such",
-    "bounced",
-)
+_BOUNCE_SIGNS = ("deliver", "mailer-daemon", "address not", "nxdomain", "mailbox", "unknown", "no such", "bounced")
+"""One of them is in each such text, unless it only gives the code of an error."""
+_BOUNCE_CODE = re.compile(r"\b55\d[ -]5\.\d")
 _ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _ID = re.compile(r"[A-Za-z0-9][\w-]{3,}")
 _NAME = re.compile(r"(?=.*[^\W\d_])(?=.*[\d._@:#-])[^\s\"']{4,80}", re.DOTALL)
@@ -83,7 +75,8 @@ def _with_returned_mail(call: EpisodeCall, calls: list[EpisodeCall], number: int
 def _bounce(look: EpisodeCall) -> str:
     """Return the words with which an output says that a message was returned, with what is around; empty if none."""
     if look.known_bounce is None:
-        found = _BOUNCE.search(look.text) if any(sign in look.lowered for sign in _BOUNCE_SIGNS) else None
+        pattern = _BOUNCE if any(map(look.lowered.__contains__, _BOUNCE_SIGNS)) else _BOUNCE_CODE
+        found = pattern.search(look.text)
         look.known_bounce = look.text[max(0, found.start() - 20) : found.end() + 60] if found else ""
     return look.known_bounce
 

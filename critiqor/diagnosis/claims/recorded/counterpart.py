@@ -151,12 +151,12 @@ class Counterparts:
 
     def _may_stand_for_any(self, stance: Stance, value: Value) -> bool:
         """Return whether a number can stand for one of many: for a cell of a row, a measure, or a count of things."""
-        evidence = self._evidence
         is_row = len(stance.statement.cells) > 1
-        if is_row or evidence.has_rows or unit_at(self._speech.text, value.start, value.end).measure:
+        if is_row or unit_at(self._speech.text, value.start, value.end).measure:
             return True
         behind = next_word(self._speech.text, value.end)
-        return bool(behind) and any(f" {behind}" in call.lowered for call in evidence.calls)
+        is_counted = bool(behind) and any(f" {behind}" in call.lowered for call in self._evidence.calls)
+        return is_counted or self._evidence.has_rows  # rows are looked for last, because all outputs are read for them
 
     def _reports(self, stance: Stance, place: Place) -> bool:
         """Return whether a sentence about the future reports a record, as of a forecast: it gives another number."""
@@ -322,7 +322,7 @@ class Counterparts:
         """Return whether a word is a part of a longer number: one hundred and twenty-five."""
         text, language = self._speech.lowered, self._speech.language
         around = _NEXT_WORD.findall(text[value.end : value.end + 16])[:1] + _NEXT_WORD.findall(text[: value.start])[-2:]
-        known = {**language.numbers, **language.data.scale} if language is not None else {}
+        known = {**language.numbers, **language.scale} if language is not None else {}
         return any(word in known for word in around)
 
     def _may_mean(self, place: Place, fact: Fact) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 
 from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.claims.recorded.records import Cell, Record, records_in
+from critiqor.diagnosis.claims.recorded.records import Cell, Record, has_row, records_in
 from critiqor.diagnosis.claims.recorded.units import NONE, Unit, unit_at, unit_of_name, unit_of_record
 from critiqor.diagnosis.claims.values import Reading, Value, read_number, values_in
 
@@ -108,7 +108,7 @@ def facts_of(calls: list[EpisodeCall]) -> list[Fact]:
 def has_rows(call: EpisodeCall) -> bool:
     """Return whether an output has facts in objects or rows."""
     if call.known_rows is None:
-        call.known_rows = any(record.is_structured and record.cells for record in records_of(call))
+        call.known_rows = _DIGIT.search(call.text) is not None and has_row(call.text)
     return call.known_rows
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -46,14 +47,18 @@ def records_in(text: str) -> list[Record]:
     stripped = text.strip()
     if stripped[:1] in ("{", "["):
         try:
-            return _limited(_objects(decode_json(stripped), (), ""))
+            return list(islice(_objects(decode_json(stripped), (), ""), MAX_RECORDS))
         except (msgspec.DecodeError, RecursionError):
             pass
-    return _limited(_lines(stripped))
+    return list(islice(_lines(stripped), MAX_RECORDS))
 
 
-def _limited(records: Iterator[Record]) -> list[Record]:
-    return [record for record, _ in zip(records, range(MAX_RECORDS), strict=False)]
+def has_row(text: str) -> bool:
+    """Return whether one of the records of an output is an object or a row with values; the rest is not read."""
+    stripped = text.strip()
+    if stripped[:1] in ("{", "["):
+        return any(record.is_structured and record.cells for record in records_in(text))
+    return any(record.is_structured and record.cells for record in islice(_lines(stripped), MAX_RECORDS))
 
 
 def _objects(value: object, around: tuple[str, ...], path: str, depth: int = 0) -> Iterator[Record]:
@@ -138,7 +143,9 @@ def _is_number(value: object) -> bool:
 
 
 def _is_numeric(text: str) -> bool:
-    return len(text) <= 24 and _NUMERIC.fullmatch(text.strip()) is not None and not _DATED.search(text)
+    if len(text) > 24 or text[:1].isalpha():
+        return False  # most texts are words, and no number begins with a letter
+    return _NUMERIC.fullmatch(text.strip()) is not None and not _DATED.search(text)
 
 
 def _lines(text: str) -> Iterator[Record]:

@@ -79,6 +79,7 @@ _KEY_UNITS = {
     "price": NONE,
 }
 _BEFORE = re.compile(r"(R\$|[€$£¥￥₹₩₽₺%]|\b[A-Z]{3})\s?$")
+_SIGNS = frozenset("€$£¥￥₹₩₽₺%")
 _BEHIND = re.compile(r"\s?(°\s?[CFcf](?!\w)|[€$£¥￥₹₩₽₺%℃℉]|[^\W\d_]+)")
 _SPLIT = re.compile(r"[^\W\d_]+|%")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
@@ -98,6 +99,9 @@ def unit_at(text: str, start: int, end: int) -> Unit:
             for size in (3, 2, 1):
                 if (unit := UNITS.get(word[:size])) is not None:
                     return unit
+    near = text[max(0, start - 4) : start].rstrip()
+    if not near or not (near[-1] in _SIGNS or "A" <= near[-1] <= "Z"):
+        return NONE
     before = _BEFORE.search(text, max(0, start - 4), start)
     return UNITS.get(before[1].lower(), NONE) if before else NONE
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from critiqor.diagnosis.signals.text import literal_beginning
+
 FILE = Path(__file__).with_name("patterns.toml")
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE}
 
@@ -33,11 +35,16 @@ def pattern(name: str) -> re.Pattern[str]:
 
 
 @cache
-def _parts(name: str) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
-    """Return the patterns of a table, each after the same one without the look at what precedes it."""
+def _parts(name: str) -> list[tuple[str, re.Pattern[str], re.Pattern[str]]]:
+    """Return the patterns of a table, each after its first letters, and itself without the look at what precedes it."""
     data = _data()[name]
     flags = _flags(data)
-    return [(re.compile(_BEGIN.sub("", part), flags), re.compile(part, flags)) for part in data.any]
+    found = []
+    for part in data.any:
+        bare = _BEGIN.sub("", part)
+        begin = "" if flags & re.IGNORECASE else literal_beginning(bare)
+        found.append((begin, re.compile(bare, flags), re.compile(part, flags)))
+    return found
 
 
 _BEGIN = re.compile(r"^(?:\\b|\(\?:\^\|\\s\))")
@@ -66,4 +73,6 @@ def occurs(name: str, text: str) -> bool:
     They are searched one after the other, at first without a look at what precedes: a pattern that begins with a letter
     or a class of characters is found much faster than one of many beginnings.
     """
-    return any(may_match.search(text) and part.search(text) for may_match, part in _parts(name))
+    return any(
+        begin in text and may_match.search(text) and part.search(text) for begin, may_match, part in _parts(name)
+    )
