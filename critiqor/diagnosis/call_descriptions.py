@@ -10,12 +10,12 @@ from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.results.meaning import meaning_of
 from critiqor.diagnosis.signals.causes import MAX_EXAMINED, cause_of_failure, may_name_cause
 from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
-from critiqor.diagnosis.signals.noise import items_of
+from critiqor.diagnosis.signals.noise import MAX_COMPARED
 from critiqor.diagnosis.signals.outputs import finds_nothing, is_echo, missed_names, printed_lines
 from critiqor.diagnosis.signals.text import fingerprint
 from critiqor.diagnosis.signals.tool_calls import is_delegation, runs_commands
 from critiqor.model.sanitize import excerpt
-from critiqor.spans.calls import Kind, ToolCall, command_line
+from critiqor.spans.calls import Kind, Listing, ToolCall, command_line
 
 MAX_LISTED = 4_000
 """Maximum number of characters of a list that may show whether a failed action took effect."""
@@ -54,8 +54,8 @@ def describe_answer(call: ToolCall, text: str) -> None:
         lists = _may_search(call.tool) or text[:1] in ("{", "[")
     else:
         lists = "browser" in call.tool or (call.kind is Kind.OTHER and _PAGED.search(call.arguments) is not None)
-    if lists:
-        call.items = items_of(text)
+    if lists and len(text) <= MAX_COMPARED:
+        call.listing = Listing(text)
     if is_delegation(call.tool):
         call.spent_tokens = max(map(int, _TOKENS.findall(text[:MAX_STATE])), default=0)
     if call.kind in _ASKING and len(text) <= MAX_STATE:

@@ -23,6 +23,7 @@ from critiqor.diagnosis.call_descriptions import (
 )
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
 from critiqor.diagnosis.claims.disclosure import admits_failure
+from critiqor.diagnosis.loops.hits import UnreadHits
 from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.runs.request_log import RequestLog
@@ -154,6 +155,7 @@ class RunBuilder:
         self.languages = LanguageCoverage()
         self._unread: dict[Scope, list[_UnreadLookup]] = {}
         self._answers = NoiselessAnswers()
+        self._unread_hits = UnreadHits()
         self.claims = ClaimChecker()
         self._background_tests: set[tuple[str | None, str]] = set()
         """Tests that run in the background: session key, and OpenClaw's id of the process."""
@@ -316,6 +318,8 @@ class RunBuilder:
                 self.tools.add_listed(text)
         describe_search(call, text)
         describe_answer(call, text)
+        if call.listing is not None:
+            self._unread_hits.add(call.listing)
         if call.is_test or self._background_tests:
             call.is_test = self._shows_test_result(run, call, text)
         describe_failure(call, event.error or "", text)
