@@ -54,7 +54,7 @@ def describe_answer(call: ToolCall, text: str) -> None:
         lists = _may_search(call.tool) or text[:1] in ("{", "[")
     else:
         lists = "browser" in call.tool or (call.kind is Kind.OTHER and _PAGED.search(call.arguments) is not None)
-    if lists and len(text) <= MAX_COMPARED:
+    if lists and len(text) <= MAX_COMPARED and not call.tool.startswith("memory_"):
         call.listing = Listing(text)
     if is_delegation(call.tool):
         call.spent_tokens = max(map(int, _TOKENS.findall(text[:MAX_STATE])), default=0)

@@ -8,7 +8,7 @@ from weakref import ref
 from critiqor.diagnosis.signals.noise import items_of
 from critiqor.spans.calls import Listing, ToolCall
 
-MAX_UNREAD = 1 << 19
+MAX_UNREAD = 1 << 20
 """Maximum number of characters of outputs whose hits are not read yet; beyond it, the oldest are read."""
 
 

@@ -69,7 +69,7 @@ class Attribution:
         else:
             self._last = event
         run_id = event.agent_run_id
-        if run_id is None or not self._pairer.is_span_event(event):
+        if run_id is None or event.event_type not in self._pairer.handlers:
             return
         moment = ms_from_iso(event.timestamp)
         if moment is None:
