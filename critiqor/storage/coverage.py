@@ -22,6 +22,15 @@ _MODEL_EVENTS = (EventType.TOKEN_USAGE, "before_provider_request")
 _REDACTED = re.compile(rb"\[redacted:([a-z_]+):[0-9a-f]{8}\]")
 
 
+_REDACTION = b"[redacted:"
+_CUT = b'"cut":true'
+
+
+def may_be_marked(data: bytes) -> bool:
+    """Whether records, given as they were written, may have values that were cut or redacted."""
+    return _CUT in data or _REDACTION in data
+
+
 class CoverageCounter:
     """Counts what goes into the evidence and what the recorder missed."""
 
@@ -54,20 +63,21 @@ class CoverageCounter:
         if len(coverage.damage) < MAX_EXAMPLES:
             coverage.damage.append(Damage(line, offset, kind))
 
-    def count_record(self, data: bytes, writer: str, sequence: int) -> None:
-        """Count a readable record of the journal, given as written there, and its number in the order of its writer."""
-        if cut := data.count(b'"cut":true'):
-            self.coverage.values_cut += cut
-        self.count_redactions(data)
+    def count_number(self, writer: str, sequence: int) -> None:
+        """Count a readable record of the journal by its number in the order of its writer."""
         if writer != FOREIGN:
             self._written[writer] += 1
             if sequence > self._highest.get(writer, 0):
                 self._highest[writer] = sequence
 
+    def count_marks(self, data: bytes) -> None:
+        """Count the values of a record, given as it was written, that were cut or redacted."""
+        self.coverage.values_cut += data.count(_CUT)
+        self.count_redactions(data)
+
     def count_redactions(self, data: bytes) -> None:
         """Count the secrets that were replaced before this record was written."""
-        # Most records have no bracket, and searching for one character is faster than searching for several.
-        if b"[" in data and b"[redacted:" in data:
+        if _REDACTION in data:
             self._redacted.update(kind.decode() for kind in _REDACTED.findall(data))
 
     def count(self, event: Event) -> None:
