@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from critiqor.diagnosis.loops.settled import reported_state
 from critiqor.diagnosis.results.command_results import is_result_an_answer
@@ -31,12 +32,17 @@ _HANDLE = re.compile(r"(?<![\w.-])(?=[\w-]*\d)[A-Za-z]*[\w-]{3,63}(?![\w-]|\.\d)
 _TOKENS = re.compile(r'"(?:total_?)?tokens(?:_?used)?"\s*:\s*(\d{1,12})', re.IGNORECASE)
 _PAGED = re.compile(r'"(?:page|cursor|offset|query|q|search)":')
 _READING = frozenset((Kind.LOOKUP, Kind.WAIT))
-_may_search = re.compile(r"search|find|list|query|lookup|fetch|browse|get|reviews|items|page", re.IGNORECASE).search
+_SEARCH = re.compile(r"search|find|list|query|lookup|fetch|browse|get|reviews|items|page", re.IGNORECASE)
 _ASKING = frozenset((Kind.LOOKUP, Kind.WAIT, Kind.COMMAND, Kind.OTHER))
 _SEARCHING = frozenset((Kind.LOOKUP, Kind.COMMAND, Kind.WAIT))
 _EFFECTS = frozenset((Kind.CHANGE, Kind.ACTION, Kind.COMMAND, Kind.OTHER))
 _WRITES = frozenset((Kind.CHANGE, Kind.ACTION))
 _ENDED_ON_REQUEST = re.compile(r"^(?:Termination requested for|Killed) session|stopped by request")
+
+
+@lru_cache(maxsize=512)
+def _may_search(tool: str) -> bool:
+    return _SEARCH.search(tool) is not None
 
 
 def describe_search(call: ToolCall, text: str) -> None:

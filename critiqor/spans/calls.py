@@ -28,6 +28,9 @@ class Kind(Enum):
     """Only takes a note for the agent itself."""
     OTHER = "other"
 
+    # Members are compared by identity. The hash of an enumeration is computed in Python, and kinds are looked up often.
+    __hash__ = object.__hash__
+
 
 class SecretMark(msgspec.Struct, frozen=True, gc=False):
     """One redacted secret in a recording."""

@@ -82,11 +82,9 @@ def cause_of_failure(text: str, *, writes: bool) -> str:
     A path that does not exist is a cause by itself. If the call `writes` to it, the folder around it is missing.
     """
     examined = _ends(text)
-    if not _may_name_cause(examined):
-        return ""
     for cause, may_be_named, search in _CAUSES:
         if may_be_named(examined) and search(examined):
-            return cause
+            return cause if _may_name_cause(examined) else ""
     if "refused" in examined and _REFUSED.search(examined):
         host = _HOST.search(examined)
         return f"{host[0]} refuses connections" if host else ""
