@@ -10,15 +10,21 @@ ATTACHED = "OpenClaw keeps running: Critiqor was only attached to it. Stop it wi
 
 def warn_if_running(run_id: str, runs_dir: str) -> None:
     """Warn if the agent of a finished run is still running, because it is no longer recorded."""
-    from critiqor.recording.stop import find_agent_processes
+    from critiqor.run.owner import may_be_running
     from critiqor.run.store import RunStore
+
+    store = RunStore(runs_dir)
+    head = store.run(run_id).head()
+    if head.owner is None:
+        say(ATTACHED)
+    if not may_be_running(store.paths, head):
+        return
+    from critiqor.recording.stop import find_agent_processes
 
     agent = find_agent_processes(run_id, runs_dir)
     if agent is not None:
         running = f"OpenClaw (pid {agent.pid}) is still running and is no longer recorded"
         warn(f"{running}; to stop it: {stop_command(run_id)}")
-    elif RunStore(runs_dir).run(run_id).head().owner is None:
-        say(ATTACHED)
 
 
 def say_if_running(run_id: str, runs_dir: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from critiqor.diagnosis.loops.settled import reported_state
 from critiqor.diagnosis.results.command_results import is_result_an_answer
@@ -10,12 +11,12 @@ from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.results.meaning import meaning_of
 from critiqor.diagnosis.signals.causes import MAX_EXAMINED, cause_of_failure, may_name_cause
 from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
-from critiqor.diagnosis.signals.noise import items_of
+from critiqor.diagnosis.signals.noise import MAX_COMPARED
 from critiqor.diagnosis.signals.outputs import finds_nothing, is_echo, missed_names, printed_lines
 from critiqor.diagnosis.signals.text import fingerprint
 from critiqor.diagnosis.signals.tool_calls import is_delegation, runs_commands
 from critiqor.model.sanitize import excerpt
-from critiqor.spans.calls import Kind, ToolCall, command_line
+from critiqor.spans.calls import Kind, Listing, ToolCall, command_line
 
 MAX_LISTED = 4_000
 """Maximum number of characters of a list that may show whether a failed action took effect."""
@@ -31,12 +32,17 @@ _HANDLE = re.compile(r"(?<![\w.-])(?=[\w-]*\d)[A-Za-z]*[\w-]{3,63}(?![\w-]|\.\d)
 _TOKENS = re.compile(r'"(?:total_?)?tokens(?:_?used)?"\s*:\s*(\d{1,12})', re.IGNORECASE)
 _PAGED = re.compile(r'"(?:page|cursor|offset|query|q|search)":')
 _READING = frozenset((Kind.LOOKUP, Kind.WAIT))
-_may_search = re.compile(r"search|find|list|query|lookup|fetch|browse|get|reviews|items|page", re.IGNORECASE).search
+_SEARCH = re.compile(r"search|find|list|query|lookup|fetch|browse|get|reviews|items|page", re.IGNORECASE)
 _ASKING = frozenset((Kind.LOOKUP, Kind.WAIT, Kind.COMMAND, Kind.OTHER))
 _SEARCHING = frozenset((Kind.LOOKUP, Kind.COMMAND, Kind.WAIT))
 _EFFECTS = frozenset((Kind.CHANGE, Kind.ACTION, Kind.COMMAND, Kind.OTHER))
 _WRITES = frozenset((Kind.CHANGE, Kind.ACTION))
 _ENDED_ON_REQUEST = re.compile(r"^(?:Termination requested for|Killed) session|stopped by request")
+
+
+@lru_cache(maxsize=512)
+def _may_search(tool: str) -> bool:
+    return _SEARCH.search(tool) is not None
 
 
 def describe_search(call: ToolCall, text: str) -> None:
@@ -54,8 +60,8 @@ def describe_answer(call: ToolCall, text: str) -> None:
         lists = _may_search(call.tool) or text[:1] in ("{", "[")
     else:
         lists = "browser" in call.tool or (call.kind is Kind.OTHER and _PAGED.search(call.arguments) is not None)
-    if lists:
-        call.items = items_of(text)
+    if lists and len(text) <= MAX_COMPARED and not call.tool.startswith("memory_"):
+        call.listing = Listing(text)
     if is_delegation(call.tool):
         call.spent_tokens = max(map(int, _TOKENS.findall(text[:MAX_STATE])), default=0)
     if call.kind in _ASKING and len(text) <= MAX_STATE:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from critiqor.diagnosis.prices.list_prices import price_table
 from critiqor.diagnosis.prices.price import price_of, tokens_of
@@ -14,16 +15,23 @@ from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.hidden_calls import HiddenCalls
 from critiqor.spans.late_usage import LateUsage, has_usage
 
+COST_EVENTS = frozenset((EventType.TOKEN_USAGE, "message_end", "agent_end", "provider_retry"))
+"""Events that affect the cost."""
 MAX_TURNS = 100
 """Maximum number of agent runs that the cost analysis lists, the most expensive first."""
 
 
-class _Totals(NamedTuple):
+class _Totals(msgspec.Struct, frozen=True, eq=False):
     """The three totals to which the usage of a model call is added."""
 
     total: Usage
     model: ModelUsage
     turn: TurnUsage
+
+    @property
+    def all(self) -> tuple[Usage, Usage, Usage]:
+        """All of them."""
+        return self.total, self.model, self.turn
 
 
 class Ledger:
@@ -33,6 +41,10 @@ class Ledger:
         self._total = Usage()
         self._models: dict[tuple[str | None, str | None], ModelUsage] = {}
         self._turns: dict[Scope, TurnUsage] = {}
+        self._latest: tuple[object, ...] = ()
+        """Provider, model, session and agent run of the last model call."""
+        self._latest_totals = _Totals(self._total, ModelUsage(provider=None, model=None), TurnUsage(scope=Scope()))
+        """The totals to which it was added."""
         self._late_usage = LateUsage[_Totals]()
         self._hidden_calls = HiddenCalls()
         self._retries = 0
@@ -55,20 +67,21 @@ class Ledger:
         self._hidden_calls.observe_model_call(event)
         usage = event.payload.get("usage")
         totals = self._totals_of(event)
-        for total in totals:
+        failed = event.status == "error"
+        for total in totals.all:
             total.model_calls += 1
-            total.failed_model_calls += event.status == "error"
+            total.failed_model_calls += failed
         if isinstance(usage, dict):
             _add(totals, usage)
         elif event.status == "ok":
-            for total in totals:
+            for total in totals.all:
                 total.model_calls_without_usage += 1
             self._late_usage.add(event, totals)
 
     def _add_late_usage(self, event: Event) -> None:
         for known, usage in self._late_usage.take(event):
             totals = known or self._totals_of(event)
-            for total in totals:
+            for total in totals.all:
                 total.model_calls_without_usage -= known is not None
             _add(totals, usage)
 
@@ -77,17 +90,22 @@ class Ledger:
         usage = event.payload.get("usage_total")
         if self._hidden_calls.end_attempt(event):
             totals = self._totals_of(event)
-            for total in totals:
+            for total in totals.all:
                 total.agent_runs_with_hidden_calls += 1
             if isinstance(usage, dict):
                 _add(totals, usage)
 
     def _totals_of(self, event: Event) -> _Totals:
-        provider, model = _text(event.payload.get("provider")), _text(event.payload.get("model"))
-        by_model = self._models.get((provider, model))
-        if by_model is None:
-            by_model = self._models[provider, model] = ModelUsage(provider=provider, model=model)
-        return _Totals(self._total, by_model, self._turn(Scope(event.session_key, event.agent_run_id)))
+        payload = event.payload
+        key = (payload.get("provider"), payload.get("model"), event.session_key, event.agent_run_id)
+        if key != self._latest:
+            provider, model = _text(key[0]), _text(key[1])
+            by_model = self._models.get((provider, model))
+            if by_model is None:
+                by_model = self._models[provider, model] = ModelUsage(provider=provider, model=model)
+            turn = self._turn(Scope(event.session_key, event.agent_run_id))
+            self._latest, self._latest_totals = key, _Totals(self._total, by_model, turn)
+        return self._latest_totals
 
     def _turn(self, scope: Scope) -> TurnUsage:
         turn = self._turns.get(scope)
@@ -144,11 +162,12 @@ def _add(totals: _Totals, usage: dict[str, object]) -> None:
     """Add the usage of a model call to its totals."""
     tokens = tokens_of(usage)
     price = price_of(usage, totals.model.provider, totals.model.model)
-    for total in totals:
-        total.input_tokens += tokens.input
-        total.output_tokens += tokens.output
-        total.cache_read_tokens += tokens.cache_read
-        total.cache_write_tokens += tokens.cache_write
+    read, written, cache_read, cache_write = tokens
+    for total in totals.all:
+        total.input_tokens += read
+        total.output_tokens += written
+        total.cache_read_tokens += cache_read
+        total.cache_write_tokens += cache_write
         if price is not None:
             total.cost_usd = (total.cost_usd or 0.0) + price.usd
             total.cost_is_estimated = total.cost_is_estimated or price.is_estimated

@@ -14,7 +14,7 @@ import msgspec
 
 from critiqor.diagnosis.analyses import context_analysis, latency_analysis
 from critiqor.diagnosis.causal_graph import causal_graph
-from critiqor.diagnosis.cost import Ledger
+from critiqor.diagnosis.cost import COST_EVENTS, Ledger
 from critiqor.diagnosis.detection import Detection
 from critiqor.diagnosis.detectors import BUILT_IN
 from critiqor.diagnosis.detectors.timeout import is_timeout
@@ -91,10 +91,12 @@ class Diagnoser:
     def observe(self, event: Event) -> None:
         """Process the next event."""
         self._recording.observe(event)
-        if event.session_key is not None and event.session_key not in self._session_numbers:
-            self._session_numbers[event.session_key] = len(self._session_numbers) + 1
+        session_key = event.session_key
+        if session_key is not None and session_key not in self._session_numbers:
+            self._session_numbers[session_key] = len(self._session_numbers) + 1
         if event.source_layer != "supervisor":
-            self._ledger.observe(event)
+            if event.event_type in COST_EVENTS:
+                self._ledger.observe(event)
             self._detection.observe()
             if self._waste and event.event_type == "agent_end":
                 for waste in self._waste.values():

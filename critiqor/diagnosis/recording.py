@@ -6,7 +6,7 @@ import math
 
 from critiqor.diagnosis.run_builder import RunBuilder
 from critiqor.model import Coverage, Event, EventType, ms_from_iso
-from critiqor.model.event import is_agent_activity
+from critiqor.model.event import HOUSEKEEPING
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import ToolCall
 
@@ -15,6 +15,8 @@ STOP_EXIT_CODES = frozenset((128 + 1, 128 + 2, 128 + 15))
 
 STARTUP_MS = 60_000
 """Milliseconds in which OpenClaw loads the recorder; if it is stopped earlier, a missing recorder is no fault."""
+_RUN_EVENTS = frozenset(("agent_start", "agent_end", EventType.TOOL_OUTPUT))
+"""Events after which an agent run may have begun, ended or started a subagent, besides those of subagents."""
 _RESET_REASONS = ("new", "reset", "idle", "daily", "deleted")
 """Reasons for which a session ends and begins again without its history."""
 
@@ -48,16 +50,19 @@ class Recording:
 
     def observe(self, event: Event) -> None:
         """Process one event."""
-        self.first_event = self.first_event or event.event_id
+        if not self.first_event:
+            self.first_event = event.event_id
         self.last_event = event
         kind = event.event_type
         if event.source_layer != "supervisor":
             # Events of the program around the agents are not agent activity, and a message that a channel received
             # is passed to an agent as an `input`.
-            if is_agent_activity(kind) and kind != "message_received":
+            if kind not in HOUSEKEEPING and kind != "message_received":
                 self.builder.observe(event)
                 self.last_agent_event = event
-                self._update_runs(kind)
+                is_new = len(self.builder.runs) > self._known_runs
+                if is_new or kind in _RUN_EVENTS or kind.startswith("subagent_"):
+                    self._update_runs(kind)
             elif kind == "before_reset" or event.payload.get("reason") in _RESET_REASONS:
                 self.builder.reset_session(event.session_key)
         elif kind == EventType.PROCESS_START:
@@ -81,7 +86,7 @@ class Recording:
         elif event_type == "agent_start" or runs > self._known_runs:
             self._unfinished[run] = None
         self._known_runs = runs
-        if run.children or event_type.startswith("subagent_"):
+        if event_type.startswith("subagent_") or (event_type == EventType.TOOL_OUTPUT and run.children):
             self._with_subagents[run] = None
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import defaultdict
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -22,6 +23,7 @@ from critiqor.diagnosis.call_descriptions import (
     is_expected_failure,
 )
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
+from critiqor.diagnosis.loops.hits import UnreadHits
 from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.runs.request_log import RequestLog
@@ -33,7 +35,7 @@ from critiqor.diagnosis.signals.noise import NoiselessAnswers
 from critiqor.diagnosis.signals.outputs import cut_digests, cut_size
 from critiqor.diagnosis.signals.repetition import orders_repetition, tells_repetition
 from critiqor.diagnosis.signals.reported_numbers import amount
-from critiqor.diagnosis.signals.secrets import secret_marks
+from critiqor.diagnosis.signals.secrets import REDACTION_MARK, secret_marks
 from critiqor.diagnosis.signals.text import (
     canonical_json,
     distinctive_words,
@@ -75,11 +77,6 @@ _MOMENTS = frozenset(
         "error",
     )
 )
-_OBSERVED = _MOMENTS | {
-    *(EventType.TOOL_CALL, EventType.TOOL_OUTPUT, "before_provider_request", EventType.TOKEN_USAGE),
-    *(EventType.MEMORY, "message_end", "input"),
-}
-"""Events that add something to an agent run. Of all others, such as the turns, it keeps the time only."""
 _MOMENT_FACTS = frozenset(
     (
         "aborted",
@@ -114,14 +111,14 @@ def _moment_of(event: Event, order: int) -> Moment:
     )
 
 
-class _Request(NamedTuple):
+class _Request(msgspec.Struct, frozen=True, gc=False):
     """A model request while its response is awaited."""
 
     context_budget: int | None
     """Maximum number of tokens of the context."""
 
 
-class _WaitingCall(NamedTuple):
+class _WaitingCall(msgspec.Struct, frozen=True, gc=False):
     """A model call whose usage may arrive with the end of its agent run."""
 
     call: ModelCall
@@ -137,12 +134,19 @@ class _UnreadLookup(NamedTuple):
     """Words of the result whose use shows that it was read."""
 
 
+_RunSpan = Span[ToolCall | _Request]
+_Adder = Callable[[AgentRun, Event, _RunSpan | None], None]
+
+
 class RunBuilder:
     """Builds all agent runs of a recording."""
 
     def __init__(self) -> None:
         self._pairer = SpanPairer[ToolCall | _Request](("agent", "model", "tool"))
-        self._events = 0
+        self.runs: dict[Scope, AgentRun] = self._pairer.runs
+        """The agent runs, in order of start."""
+        self.events = 0
+        """Number of events."""
         self.latest: AgentRun | None = None
         """The agent run of the last event; None before the first event."""
         self._resets: dict[str | None, int] = {}
@@ -154,19 +158,21 @@ class RunBuilder:
         self.languages = LanguageCoverage()
         self._unread: dict[Scope, list[_UnreadLookup]] = {}
         self._answers = NoiselessAnswers()
+        self._unread_hits = UnreadHits()
         self.claims = ClaimChecker()
         self._background_tests: set[tuple[str | None, str]] = set()
         """Tests that run in the background: session key, and OpenClaw's id of the process."""
-
-    @property
-    def runs(self) -> dict[Scope, AgentRun]:
-        """The agent runs, in order of start."""
-        return self._pairer.runs
-
-    @property
-    def events(self) -> int:
-        """Number of events."""
-        return self._events
+        self._adders: dict[str, _Adder] = {
+            **dict.fromkeys(_MOMENTS, self._add_moment),
+            EventType.TOOL_CALL: self._start_tool_call,
+            EventType.TOOL_OUTPUT: self._end_tool_call,
+            "before_provider_request": self._start_model_call,
+            EventType.TOKEN_USAGE: self._end_model_call,
+            EventType.MEMORY: self._add_lookup,
+            "message_end": self._add_answer,
+            "input": self._add_answer,
+        }
+        """What adds an event of each type to its agent run. Of all others, such as the turns, only the time is kept."""
 
     def current_run(self, session_key: str | None) -> AgentRun | None:
         """Return the newest agent run of a session."""
@@ -190,51 +196,42 @@ class RunBuilder:
 
     def observe(self, event: Event) -> None:
         """Add one event of an agent."""
-        self._events += 1
+        self.events = order = self.events + 1
         run = self.latest = self._pairer.run_of(event)
         if run.last_order == 0:
             run.history = self._resets.get(event.session_key, 0)
-            run.number = self._events
+            run.number = order
         elif run.spans is CLOSED:
             run.reopen()
-        run.last_order = self._events
-        run.first_time = run.first_time or event.timestamp
-        run.last_time = event.timestamp
+        run.last_order = order
+        timestamp = run.last_time = event.timestamp
+        if not run.first_time:
+            run.first_time = timestamp
         run.last_id = event.event_id
         kind = event.event_type
-        if kind not in _OBSERVED:
-            return
-        pairing = self._pairer.observe(event)
-        if pairing is not None:
-            self._add_span(run, pairing.opened or pairing.closed, event)
-        elif kind == EventType.MEMORY:
-            self._add_lookup(run, event)
-        elif kind in ("message_end", "input"):
-            if has_usage(event):
-                run.request = None
-                self._add_model_call(run, event, None)
-            self._add_message(run, event)
-        elif kind in _MOMENTS:
-            self._add_moment(run, event)
+        add = self._adders.get(kind)
+        if add is not None:
+            pair = self._pairer.handlers.get(kind)
+            pairing = pair(run, event, 0) if pair is not None else None
+            add(run, event, None if pairing is None else pairing.opened or pairing.closed)
 
-    def _add_span(self, run: AgentRun, span: Span[ToolCall | _Request] | None, event: Event) -> None:
-        kind = event.event_type
-        if span is None:
-            return
-        if kind == EventType.TOOL_CALL:
-            self._start_tool_call(run, event, span)
-        elif kind == EventType.TOOL_OUTPUT:
-            self._end_tool_call(run, event, span)
-        elif kind == EventType.TOKEN_USAGE:
-            self._add_model_call(run, event, span.data if isinstance(span.data, _Request) else None)
-        elif kind == "before_provider_request":
+    def _add_answer(self, run: AgentRun, event: Event, _span: _RunSpan | None) -> None:
+        if has_usage(event):
+            run.request = None
+            self._add_model_call(run, event, None)
+        self._add_message(run, event)
+
+    def _start_model_call(self, run: AgentRun, event: Event, span: _RunSpan | None) -> None:
+        if span is not None:
             span.data = _Request(amount(event.payload.get("contextTokenBudget")))
-            self._hidden_calls.observe_model_call(event)
-            self.tools.observe_request(event)
-        else:
-            self._add_moment(run, event)
+        self._hidden_calls.observe_model_call(event)
+        self.tools.observe_request(event)
 
-    def _add_moment(self, run: AgentRun, event: Event) -> None:
+    def _end_model_call(self, run: AgentRun, event: Event, span: _RunSpan | None) -> None:
+        request = span.data if span is not None else None
+        self._add_model_call(run, event, request if isinstance(request, _Request) else None)
+
+    def _add_moment(self, run: AgentRun, event: Event, _span: _RunSpan | None) -> None:
         if event.event_type == "agent_end":
             for waiting, usage in self._late_usage.take(event):
                 if waiting is not None:
@@ -243,7 +240,7 @@ class RunBuilder:
                 self._add_message(run, event)
             if event.status != "error":
                 self._unread.pop(run.scope, None)  # a failed attempt may be followed by another
-        moment = _moment_of(event, self._events)
+        moment = _moment_of(event, self.events)
         if event.event_type == "agent_end" and self._hidden_calls.end_attempt(event):
             moment.payload["hidden_model_calls"] = True
         run.moments.append(moment)
@@ -253,15 +250,17 @@ class RunBuilder:
         elif is_compaction(moment):
             self.claims.add_compaction(run, moment.order)
 
-    def _start_tool_call(self, run: AgentRun, event: Event, span: Span[ToolCall | _Request]) -> None:
+    def _start_tool_call(self, run: AgentRun, event: Event, span: _RunSpan | None) -> None:
         payload = event.payload
         arguments = canonical_json(payload["arguments"] if "arguments" in payload else payload.get("args"))
-        call = span.data = self._add_tool_call(run, event, arguments)
+        call = self._add_tool_call(run, event, arguments)
         self.claims.start_call(run, call, arguments)
-        if span.outer is not None and isinstance(span.outer.data, ToolCall):
-            span.outer.data.wraps = True
+        if span is not None:
+            span.data = call
+            if span.outer is not None and isinstance(span.outer.data, ToolCall):
+                span.outer.data.wraps = True
         if call.tool.lower() in _PLAN_TOOLS:
-            run.plan = Plan(self._events, event.event_id, len(_PENDING.findall(arguments)))
+            run.plan = Plan(self.events, event.event_id, len(_PENDING.findall(arguments)))
             run.spans.append(run.plan)
         _add_secrets(run, event, "arguments", arguments)
         self._mark_read(run, arguments)
@@ -279,7 +278,7 @@ class RunBuilder:
             kind, kept = kind_of(tool, arguments), arguments[:MAX_ARGUMENTS]
             is_test = kind is Kind.COMMAND and runs_tests(tool, arguments)
         call = ToolCall(
-            order=self._events,
+            order=self.events,
             call=event.event_id,
             tool=tool,
             kind=kind,
@@ -293,8 +292,9 @@ class RunBuilder:
         run.side_effects += kind is Kind.ACTION
         return call
 
-    def _end_tool_call(self, run: AgentRun, event: Event, span: Span[ToolCall | _Request]) -> None:
-        call = span.data if isinstance(span.data, ToolCall) else self._add_tool_call(run, event, "null")
+    def _end_tool_call(self, run: AgentRun, event: Event, span: _RunSpan | None) -> None:
+        started = span.data if span is not None else None
+        call = started if isinstance(started, ToolCall) else self._add_tool_call(run, event, "null")
         call.result = event.event_id
         payload = event.payload
         result = payload.get("result")
@@ -309,13 +309,16 @@ class RunBuilder:
         session = run.scope.session_key or run.scope.agent_run_id
         call.same_output = self._answers.mark((session, call.same_call), "" if is_cut else text, mark)
         call.duration_ms = amount(event.duration_ms) or 0
-        call.failed = event.status == "error" and not is_expected_failure(call, _exit_code(event), text)
+        exit_code = _exit_code(event)
+        call.failed = event.status == "error" and not is_expected_failure(call, exit_code, text)
         if not call.failed:
-            self.tools.add_call(call.tool, is_inner=span.outer is not None)
+            self.tools.add_call(call.tool, is_inner=span is not None and span.outer is not None)
             if call.tool in SEARCH_TOOLS:
                 self.tools.add_listed(text)
         describe_search(call, text)
         describe_answer(call, text)
+        if call.listing is not None:
+            self._unread_hits.add(call.listing)
         if call.is_test or self._background_tests:
             call.is_test = self._shows_test_result(run, call, text)
         describe_failure(call, event.error or "", text)
@@ -329,7 +332,7 @@ class RunBuilder:
             run.children[child[0]] = call
         _add_secrets(run, event, "output", f"{event.error}\n{text}" if event.error else text)
         run.answered = (event.tool_call_id, call)
-        self.claims.end_call(run, call, text, _exit_code(event), is_whole=call.output_size == len(data))
+        self.claims.end_call(run, call, text, exit_code, is_whole=call.output_size == len(data))
 
     def _shows_test_result(self, run: AgentRun, call: ToolCall, text: str) -> bool:
         """Return whether tests ended with this call. Background tests end with a call that polls their process."""
@@ -348,7 +351,7 @@ class RunBuilder:
         payload = event.payload
         requested_budget = request.context_budget if request is not None else None
         call = ModelCall(
-            order=self._events,
+            order=self.events,
             event_id=event.event_id,
             failed=event.status == "error",
             error=excerpt(event.error) if event.error else None,
@@ -376,14 +379,14 @@ class RunBuilder:
         text = plain_text(payload.get("text"))
         is_user = role == "user"
         if summarizes_history(text, by_user=is_user):
-            run.moments.append(msgspec.structs.replace(_moment_of(event, self._events), event_type="compaction_end"))
+            run.moments.append(msgspec.structs.replace(_moment_of(event, self.events), event_type="compaction_end"))
             run.spans.append(run.moments[-1])
-            self.claims.add_compaction(run, self._events)
+            self.claims.add_compaction(run, self.events)
             return
         asks_tools = bool(payload.get("tool_calls"))
         run.messages.append(
             Message(
-                order=self._events,
+                order=self.events,
                 event_id=event.event_id,
                 is_user=is_user,
                 text=excerpt(text),
@@ -398,19 +401,19 @@ class RunBuilder:
             )
         )
         run.spans.append(run.messages[-1])
-        self.claims.add_message(run, event, text, self._events, is_user=is_user)
+        self.claims.add_message(run, event, text, self.events, is_user=is_user)
         if not is_user:
             if event.event_type == "message_end" and not asks_tools:
                 self.languages.add_answer(text)
             _add_secrets(run, event, "reply", text)
             self._mark_read(run, text)
 
-    def _add_lookup(self, run: AgentRun, event: Event) -> None:
+    def _add_lookup(self, run: AgentRun, event: Event, _span: _RunSpan | None) -> None:
         outcome = event.payload.get("lookup")
         if outcome in (None, "pending"):
             return
         what = excerpt(str(event.payload.get("query") or event.payload.get("key") or ""), 160)
-        lookup = MemoryLookup(order=self._events, event_id=event.event_id, what=what, outcome=str(outcome))
+        lookup = MemoryLookup(order=self.events, event_id=event.event_id, what=what, outcome=str(outcome))
         if run.answered is not None and run.answered[0] == event.tool_call_id is not None:
             lookup.tool_call = run.answered[1]
         run.lookups.append(lookup)
@@ -442,7 +445,7 @@ _PROCESS_ID = re.compile(r'"sessionId":"([^"]+)"')
 
 
 def _add_secrets(run: AgentRun, event: Event, place: str, text: str) -> None:
-    if marks := secret_marks(event, place, text):
+    if REDACTION_MARK in text and (marks := secret_marks(event, place, text)):
         run.secrets += marks
         run.spans += marks
 
@@ -450,9 +453,9 @@ def _add_secrets(run: AgentRun, event: Event, place: str, text: str) -> None:
 def _set_usage(waiting: _WaitingCall, usage: dict[str, object]) -> None:
     """Set tokens and cost of a model call; implausible numbers are ignored."""
     call = waiting.call
-    read = [amount(usage.get(name)) for name in ("input", "cacheRead", "cacheWrite")]
-    if any(part is not None for part in read):
-        call.input_tokens = sum(part or 0 for part in read)
+    fresh, cached, written = amount(usage.get("input")), amount(usage.get("cacheRead")), amount(usage.get("cacheWrite"))
+    if fresh is not None or cached is not None or written is not None:
+        call.input_tokens = (fresh or 0) + (cached or 0) + (written or 0)
         call.tokens = call.input_tokens + (amount(usage.get("output")) or 0)
     price = price_of(usage, waiting.provider, waiting.model)
     if price is not None:
@@ -469,8 +472,13 @@ def _exit_code(event: Event) -> int | None:
     return code if isinstance(code, int) and not isinstance(code, bool) else None
 
 
+_CATEGORY_NAMES = ("errorCategory", "failure_kind", "failureKind", "failover_reason")
+_CATEGORIES = frozenset(_CATEGORY_NAMES)
+
+
 def _error_category(event: Event) -> str:
     payload = event.payload
-    names = ("errorCategory", "failure_kind", "failureKind", "failover_reason")
-    category = " ".join(str(payload[name]) for name in names if payload.get(name))
-    return f"{category} {event.error or ''}".strip()
+    category = ""
+    if not _CATEGORIES.isdisjoint(payload):
+        category = " ".join(str(payload[name]) for name in _CATEGORY_NAMES if payload.get(name))
+    return f"{category} {event.error or ''}".strip() if category or event.error else ""

@@ -70,17 +70,18 @@ class Scope(msgspec.Struct, frozen=True):
 
 UNKNOWN = "unknown"
 """Type of an event that names none, or none that its importer knows: it says nothing about an agent."""
-_HOUSEKEEPING = frozenset(
+HOUSEKEEPING = frozenset(
     (
         *(EventType.RECORDER_ATTACHED, "gateway_start", "gateway_stop", "session_start", "session_end", "before_reset"),
         UNKNOWN,
     )
 )
+"""Events of recorders that are about the process around an agent, and not about the agent's work."""
 
 
 def is_agent_activity(event_type: str) -> bool:
     """Whether a recorder's event is about an agent's work, and not about the process around it."""
-    return event_type not in _HOUSEKEEPING
+    return event_type not in HOUSEKEEPING
 
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"

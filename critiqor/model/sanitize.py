@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
+from functools import cache
 
 MAX_LINE = 1000
 """Characters of one sanitized line of a finding."""
@@ -20,12 +21,16 @@ _UNSAFE_BUT_LINE_BREAKS_AND_TABS = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     r"\ud800-\udfff\ufffe\uffff\U000e0000-\U000e007f"
 )
-_UNSAFE = re.compile(rf"[\t\n{_UNSAFE_BUT_LINE_BREAKS_AND_TABS}]")
-_UNSAFE_IN_LINES = re.compile(rf"[{_UNSAFE_BUT_LINE_BREAKS_AND_TABS}]")
-_UNSAFE_RUN = re.compile(rf"[\t\n{_UNSAFE_BUT_LINE_BREAKS_AND_TABS}]+")
-_UNSAFE_RUN_IN_LINES = re.compile(rf"[{_UNSAFE_BUT_LINE_BREAKS_AND_TABS}]+")
 # Colours, links, titles: from the escape character to the end of the sequence.
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
+
+
+# Compiled when it is first needed, which takes a millisecond: almost every text is printable.
+@cache
+def _unsafe(multiline: bool, repeated: str = "") -> re.Pattern[str]:
+    """Return the pattern of an unsafe character, or of a run of them if `repeated` is a plus sign."""
+    breaks = "" if multiline else r"\t\n"
+    return re.compile(rf"[{breaks}{_UNSAFE_BUT_LINE_BREAKS_AND_TABS}]{repeated}")
 
 
 class Replacement(enum.Enum):
@@ -114,15 +119,13 @@ def replace_lone_surrogates(text: str) -> str:
 
 def _replace(text: str, multiline: bool, replacement: Replacement) -> str:
     if replacement is Replacement.SPACE:
-        unsafe = _UNSAFE_RUN_IN_LINES if multiline else _UNSAFE_RUN
-        return unsafe.sub(" ", text)
+        return _unsafe(multiline, "+").sub(" ", text)
     if replacement is Replacement.MARK:
         kept = "\n\t" if multiline else ""
         if (text.replace("\n", "").replace("\t", "") if multiline else text).isprintable():
             return text
         return "".join(character if character.isprintable() or character in kept else "�" for character in text)
-    unsafe = _UNSAFE_IN_LINES if multiline else _UNSAFE
-    return unsafe.sub(_visible_code, text)
+    return _unsafe(multiline).sub(_visible_code, text)
 
 
 def _visible_code(match: re.Match[str]) -> str:

@@ -13,6 +13,7 @@ def now_ms() -> int:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_DAY_MS = 86_400_000
 _FIRST_MS = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 _LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
@@ -31,7 +32,8 @@ def ms_from_iso(text: str) -> int | None:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // _MILLISECOND
+    since = moment - _EPOCH
+    return since.days * _DAY_MS + since.seconds * 1000 + since.microseconds // 1000
 
 
 def moment_before(moment: datetime, milliseconds: float) -> datetime:

@@ -21,7 +21,7 @@ from critiqor.errors import CritiqorError, UsageError
 from critiqor.model import EventType, RunHead
 from critiqor.processes import living, marked_processes
 from critiqor.recording.supervisor import GRACE_SECONDS, POLL_SECONDS
-from critiqor.run.owner import is_owner_alive
+from critiqor.run.owner import is_owner_alive, process_mark
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run
 from critiqor.storage import SessionPaths, paths_for
 from critiqor.storage import run_record as records
@@ -48,7 +48,7 @@ def find_agent_processes(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -
     head = records.load_head(paths, run_id)
     if head.owner is None:
         return None
-    found = {process.pid: process for process in marked_processes(_mark(paths, run_id))}
+    found = {process.pid: process for process in marked_processes(process_mark(paths, run_id))}
     monitor, launched = None, None
     if is_owner_alive(head):
         launched = _child_of(head.owner.pid, _launched_pid(paths, head))
@@ -119,10 +119,6 @@ def _left_after(seconds: float, processes: Iterable[psutil.Process]) -> bool:
             return True
         time.sleep(POLL_SECONDS)
     return False
-
-
-def _mark(paths: SessionPaths, run_id: str) -> dict[str, str]:
-    return {"CRITIQOR_RUN_ID": run_id, "CRITIQOR_RUNS_DIR": str(paths.runs_dir)}
 
 
 def _launched_pid(paths: SessionPaths, head: RunHead) -> int | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from critiqor.model import Owner, RunHead
+from critiqor.storage import SessionPaths
 
 
 def this_process() -> Owner:
@@ -19,6 +21,28 @@ def is_owner_alive(head: RunHead) -> bool:
     from critiqor.processes import is_alive
 
     return head.owner is not None and is_alive(head.owner.pid, head.owner.started_at)
+
+
+def process_mark(paths: SessionPaths, run_id: str) -> dict[str, str]:
+    """Return the environment variables by which the processes of a run are found."""
+    return {"CRITIQOR_RUN_ID": run_id, "CRITIQOR_RUNS_DIR": str(paths.runs_dir)}
+
+
+def may_be_running(paths: SessionPaths, head: RunHead) -> bool:
+    """Return quickly whether a process of a launched run may be alive; False is certain."""
+    if head.owner is None:
+        return False
+    processes = Path("/proc")
+    if not (processes / "self" / "environ").exists() or (processes / str(head.owner.pid)).exists():
+        return True
+    mark = {f"{name}={value}".encode() for name, value in process_mark(paths, head.run_id).items()}
+    for environment in processes.glob("[0-9]*/environ"):
+        try:
+            if mark.issubset(environment.read_bytes().split(b"\0")):
+                return True
+        except OSError:
+            continue  # it has ended, or belongs to another user
+    return False
 
 
 def is_abandoned(head: RunHead) -> bool:

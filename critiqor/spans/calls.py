@@ -28,6 +28,9 @@ class Kind(Enum):
     """Only takes a note for the agent itself."""
     OTHER = "other"
 
+    # Members are compared by identity. The hash of an enumeration is computed in Python, and kinds are looked up often.
+    __hash__ = object.__hash__
+
 
 class SecretMark(msgspec.Struct, frozen=True, gc=False):
     """One redacted secret in a recording."""
@@ -59,6 +62,18 @@ class ModelCall(msgspec.Struct, kw_only=True, gc=False):
     request_bytes: int | None = None
     budget_tokens: int | None = None
     first_byte_ms: int | None = None
+
+
+class Listing:
+    """An output with hits, rows or entries."""
+
+    __slots__ = ("__weakref__", "hits", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        """The output; empty once its hits were read."""
+        self.hits: tuple[int, ...] = ()
+        """The hits as hashes, once they were read."""
 
 
 class ToolCall(msgspec.Struct, kw_only=True, gc=False):
@@ -102,8 +117,8 @@ class ToolCall(msgspec.Struct, kw_only=True, gc=False):
     """Names in a short output that later calls may use, such as a process id."""
     bare_output: bytes = b""
     """Fingerprint of the output without these names; empty if it has none."""
-    items: tuple[int, ...] = ()
-    """Hits, rows or entries of the output of a search, as hashes."""
+    listing: Listing | None = None
+    """The output of a search, which lists something."""
     spent_tokens: int = 0
     """Tokens that another agent spent on it, according to the output."""
     is_test: bool = False

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from critiqor.model import Event, Scope
+from critiqor.model import Event
 
 
 class HiddenCalls:
     """Tells, attempt by attempt, whether a model answered although no model call was visible."""
 
     def __init__(self) -> None:
-        self._visible: set[Scope] = set()
+        self._visible: set[tuple[str | None, str | None]] = set()
         """Agent runs with a visible model call in the current attempt."""
 
     def observe_model_call(self, event: Event) -> None:
         """Note a request to a model, or its response."""
-        self._visible.add(Scope(event.session_key, event.agent_run_id))
+        self._visible.add((event.session_key, event.agent_run_id))
 
     def end_attempt(self, agent_end: Event) -> bool:
         """Return whether the model calls of an attempt were hidden, and forget it.
 
         The recorder adds the usage that OpenClaw reports with the last answer; without a model there is none.
         """
-        scope = Scope(agent_end.session_key, agent_end.agent_run_id)
+        scope = (agent_end.session_key, agent_end.agent_run_id)
         is_visible = scope in self._visible
         self._visible.discard(scope)
         # Of the model calls of another harness, such as Codex, OpenClaw reports one, without its usage.

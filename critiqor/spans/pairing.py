@@ -64,19 +64,16 @@ class SpanPairer(Generic[Data]):
             "memory": {EventType.MEMORY: self._memory_lookup},
             "compaction": {"compaction_start": self._start_compaction, "compaction_end": self._end_compaction},
         }
-        self._handlers = {event_type: handler for kind in kinds for event_type, handler in handlers[kind].items()}
+        self.handlers: dict[str, _Handler] = {name: each for kind in kinds for name, each in handlers[kind].items()}
+        """What pairs an event of each type, given its agent run; other events neither start nor end a span."""
 
     def observe(self, event: Event, at_us: int = 0) -> Pairing[Data] | None:
         """Pair one event; None if it neither starts nor ends a span.
 
         `at_us` is the time of the event in microseconds since 1970. Users that need no times leave it out.
         """
-        handler = self._handlers.get(event.event_type)
+        handler = self.handlers.get(event.event_type)
         return None if handler is None else handler(self.run_of(event, at_us), event, at_us)
-
-    def is_span_event(self, event: Event) -> bool:
-        """Whether an event starts or ends a span of one of the kinds that are paired."""
-        return event.event_type in self._handlers
 
     def run_of(self, event: Event, at_us: int = 0) -> AgentRun:
         """Return the agent run of an event; a new one supersedes the one before it in its session."""
@@ -181,15 +178,6 @@ class SpanPairer(Generic[Data]):
         return Pairing(run, None, _end("compaction", run.take_call("compaction", None), run, event, at_us))
 
 
-def _outer_call_id(event: Event) -> str | None:
-    """Return the id of the tool call that made this tool call; None if the model made it."""
-    outer = event.payload.get("parent_tool_call_id")
-    if isinstance(outer, str):
-        return outer
-    call_id = event.tool_call_id
-    return call_id.split(":")[1] if call_id is not None and call_id.startswith(_INNER_CALL) else None
-
-
 def _start(kind: SpanKind, call_id: str | None, run: AgentRun, event: Event, at_us: int) -> Span[Any]:
     call: Span[Any] = Span(kind, event.event_id, at_us, at_us, run.reached_us)
     run.add_call(call_id, call)
@@ -216,10 +204,15 @@ def _cut(span: Span[Any], run: AgentRun, at_us: int) -> Span[Any]:
 
 
 def _link_outer_call(call: Span[Any], run: AgentRun, event: Event) -> None:
-    outer_id = _outer_call_id(event)
-    if outer_id is not None:
-        call.is_inner = True
-        call.outer = run.newest_call("tool", outer_id)
+    """Link a tool call that another tool call made to that one."""
+    outer_id = event.payload.get("parent_tool_call_id")
+    if not isinstance(outer_id, str):
+        call_id = event.tool_call_id
+        if call_id is None or not call_id.startswith(_INNER_CALL):
+            return
+        outer_id = call_id.split(":")[1]
+    call.is_inner = True
+    call.outer = run.newest_call("tool", outer_id)
 
 
 def _model_call_id(event: Event) -> str | None:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from critiqor.model import Coverage, Damage, Event, EventType, Metrics, RecorderFacts
-from critiqor.model.event import IMPORT_WRITER, is_agent_activity
+from critiqor.model.event import HOUSEKEEPING, IMPORT_WRITER
 from critiqor.model.evidence import OpenCall
 from critiqor.model.formatting import counted
 from critiqor.storage.redaction import Redactor
-
-if TYPE_CHECKING:
-    from critiqor.spans.pairing import Pairing
 
 MAX_EXAMPLES = 20
 MAX_IDLE_RUNS = 1000
 """Agent runs without open calls that are remembered."""
 FOREIGN = "foreign"
 """The writer of records without an event id; there may be several such writers."""
+_MODEL_EVENTS = (EventType.TOKEN_USAGE, "before_provider_request")
 _REDACTED = re.compile(rb"\[redacted:([a-z_]+):[0-9a-f]{8}\]")
+
+
+_REDACTION = b"[redacted:"
+_CUT = b'"cut":true'
+
+
+def may_be_marked(data: bytes) -> bool:
+    """Whether records, given as they were written, may have values that were cut or redacted."""
+    return _CUT in data or _REDACTION in data
 
 
 class CoverageCounter:
@@ -57,20 +63,21 @@ class CoverageCounter:
         if len(coverage.damage) < MAX_EXAMPLES:
             coverage.damage.append(Damage(line, offset, kind))
 
-    def count_record(self, data: bytes, writer: str, sequence: int) -> None:
-        """Count a readable record of the journal, given as written there, and its number in the order of its writer."""
-        if cut := data.count(b'"cut":true'):
-            self.coverage.values_cut += cut
-        self.count_redactions(data)
+    def count_number(self, writer: str, sequence: int) -> None:
+        """Count a readable record of the journal by its number in the order of its writer."""
         if writer != FOREIGN:
             self._written[writer] += 1
             if sequence > self._highest.get(writer, 0):
                 self._highest[writer] = sequence
 
+    def count_marks(self, data: bytes) -> None:
+        """Count the values of a record, given as it was written, that were cut or redacted."""
+        self.coverage.values_cut += data.count(_CUT)
+        self.count_redactions(data)
+
     def count_redactions(self, data: bytes) -> None:
         """Count the secrets that were replaced before this record was written."""
-        # Most records have no bracket, and searching for one character is faster than searching for several.
-        if b"[" in data and b"[redacted:" in data:
+        if _REDACTION in data:
             self._redacted.update(kind.decode() for kind in _REDACTED.findall(data))
 
     def count(self, event: Event) -> None:
@@ -83,9 +90,11 @@ class CoverageCounter:
             self._errors += 1
         if layer == "supervisor":
             self._count_process(event)
-        elif is_agent_activity(kind):
-            self._count_spans(event)
-        else:
+        elif kind in self._pairer.handlers:
+            self._count_pairing(event)
+        elif kind == "agent_end":
+            self._count_end(event)
+        elif kind in HOUSEKEEPING:
             self._housekeeping += 1
             if kind == EventType.RECORDER_ATTACHED:
                 self._count_recorder(event)
@@ -121,16 +130,12 @@ class CoverageCounter:
         for source, live in facts.sources.items():
             self.coverage.sources[source] = self.coverage.sources.get(source, False) or live
 
-    def _count_spans(self, event: Event) -> None:
-        pairing = self._pairer.observe(event)
-        if pairing is not None:
-            self._count_pairing(pairing, event)
-        elif event.event_type == "agent_end":
-            from critiqor.spans.late_usage import recovered_usage
+    def _count_end(self, event: Event) -> None:
+        from critiqor.spans.late_usage import recovered_usage
 
-            self.coverage.responses_without_usage -= len(recovered_usage(event))
-            if self._hidden_calls.end_attempt(event):
-                self._count_hidden_calls(event)
+        self.coverage.responses_without_usage -= len(recovered_usage(event))
+        if self._hidden_calls.end_attempt(event):
+            self._count_hidden_calls(event)
 
     def _count_hidden_calls(self, agent_end: Event) -> None:
         """Count an attempt of a backend that makes its model calls itself, and the results that it did not report."""
@@ -144,8 +149,10 @@ class CoverageCounter:
                 coverage.results_hidden[name] = coverage.results_hidden.get(name, 0) + 1
                 call.data = None
 
-    def _count_pairing(self, pairing: Pairing[OpenCall], event: Event) -> None:
-        if event.event_type in (EventType.TOKEN_USAGE, "before_provider_request"):
+    def _count_pairing(self, event: Event) -> None:
+        pairer = self._pairer
+        pairing = pairer.handlers[event.event_type](pairer.run_of(event), event, 0)
+        if event.event_type in _MODEL_EVENTS:
             self._hidden_calls.observe_model_call(event)
         if len(self._pairer.runs) > self._max_runs:
             self._forget_idle_runs()

@@ -22,10 +22,10 @@ from critiqor.model import Event
 from critiqor.model.event import event_id_for, is_event_id, place_of
 from critiqor.model.timestamps import iso_from_ms, ms_from_iso
 from critiqor.storage import read_journal
-from critiqor.storage.bounds import is_too_deep
-from critiqor.storage.coverage import FOREIGN, CoverageCounter
-from critiqor.storage.journal import whole_lines
-from critiqor.storage.normalization import with_canonical_name
+from critiqor.storage.bounds import MAX_RECORD_DEPTH, is_too_deep
+from critiqor.storage.coverage import FOREIGN, CoverageCounter, may_be_marked
+from critiqor.storage.journal import whole_blocks
+from critiqor.storage.normalization import set_canonical_name
 from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
 from critiqor.storage.session_document import decode_event, encode
@@ -114,40 +114,45 @@ class _JournalReader:
         """Return the number of lines; None unless all of them are records with valid ids and times, and in order."""
         lines = size = 0
         previous = ""
+        is_time, is_id = datetime.fromisoformat, is_event_id
         try:
-            for line in whole_lines(self._path, self._limit):
-                key = _decode_key(line)
-                event_id = key.event_id
-                if event_id < previous or not is_event_id(event_id):
-                    return None
-                datetime.fromisoformat(key.timestamp)
-                previous = event_id
-                lines += 1
-                size += len(line)
+            for block in whole_blocks(self._path, self._limit):
+                records = block.split(b"\n")[:-1]
+                for key in map(_decode_key, records):
+                    event_id = key.event_id
+                    if event_id < previous or not is_id(event_id):
+                        return None
+                    is_time(key.timestamp)
+                    previous = event_id
+                lines += len(records)
+                size += len(block)
         except (msgspec.DecodeError, RecursionError, ValueError):
             return None
         return lines if size == self._limit else None
 
     def _in_order_of_writing(self) -> Iterator[Event]:
-        offset = 0
+        offset = number = 0
         previous = ""
-        for number, data in enumerate(whole_lines(self._path, self._limit), 1):
-            try:
-                event = decode_event(data)
-                if is_too_deep(data, event.payload):
-                    raise RecursionError
-            except (msgspec.DecodeError, RecursionError, ValueError) as error:
-                if _decode_key(data).event_id == previous:
-                    self._counter.coverage.duplicate_records += 1
+        for block in whole_blocks(self._path, self._limit):
+            is_marked = may_be_marked(block)
+            for data in block.split(b"\n")[:-1]:
+                number += 1
+                try:
+                    event = decode_event(data)
+                    if data.count(b"{") + data.count(b"[") > MAX_RECORD_DEPTH and is_too_deep(data, event.payload):
+                        raise RecursionError
+                except (msgspec.DecodeError, RecursionError, ValueError) as error:
+                    if _decode_key(data).event_id == previous:
+                        self._counter.coverage.duplicate_records += 1
+                    else:
+                        self._counter.count_damage(number, offset, _damage_kind(error, data))
                 else:
-                    self._counter.count_damage(number, offset, _damage_kind(error, data))
-            else:
-                if event.event_id == previous:
-                    self._counter.coverage.duplicate_records += 1
-                else:
-                    previous = event.event_id
-                    yield self._kept(event, data)
-            offset += len(data)
+                    if event.event_id == previous:
+                        self._counter.coverage.duplicate_records += 1
+                    else:
+                        previous = event.event_id
+                        yield self._kept(event, data, is_marked)
+                offset += len(data) + 1
 
     def _in_order_of_ids(self) -> Iterator[Event]:
         if not self._ids:
@@ -211,15 +216,23 @@ class _JournalReader:
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
             self._counter.count_damage(self._numbers[position], self._offsets[position], _damage_kind(error, data))
             return None
-        return self._kept(_with_place(event, event_id), data)
+        return self._kept(_with_place(event, event_id), data, may_be_marked(data))
 
-    def _kept(self, event: Event, data: bytes) -> Event:
-        """Return an event as it is sealed, and count its record. A journal cannot claim the supervisor's layer."""
+    def _kept(self, event: Event, data: bytes, is_marked: bool) -> Event:
+        """Return an event as it is sealed, and count its record. A journal cannot claim the supervisor's layer.
+
+        `is_marked` is whether the record may have values that were cut or redacted.
+        """
         _, _, writer, sequence = event.event_id.split("_")
-        self._counter.count_record(data, writer, int(sequence, 36))
+        self._counter.count_number(writer, int(sequence, 36))
+        if is_marked:
+            self._counter.count_marks(data)
         if event.source_layer not in _RECORDER_LAYERS:
             event = msgspec.structs.replace(event, source_layer="extension_api")
-        return with_canonical_name(self._filter.recorded_event(event, data, writer))
+        if writer not in self._filter.redacting_writers:
+            event = self._filter.recorded_event(event, data, writer)
+        set_canonical_name(event)
+        return event
 
 
 def _with_place(event: Event, event_id: str) -> Event:

@@ -18,6 +18,8 @@ MAX_LINE = 8 << 20
 """Bytes. The recorder keeps records below 300 KB, so it did not write a longer line."""
 CHUNK_BYTES = 1 << 16
 """Bytes read at once."""
+BLOCK_BYTES = 1 << 17
+"""The same for a journal that is read by lines."""
 
 
 class JournalLine(NamedTuple):
@@ -71,23 +73,28 @@ def read_journal(path: Path, limit: int) -> Iterator[JournalLine]:
                 yield JournalLine(number, start, length, data, data.endswith(b"\n"))
 
 
-def whole_lines(path: Path, limit: int) -> Iterator[bytes]:
-    """Yield the lines of a journal within its first `limit` bytes, up to the first that is cut or too long.
+def whole_blocks(path: Path, limit: int) -> Iterator[bytes]:
+    """Yield blocks of whole lines within the first `limit` bytes of a journal, up to the first that is cut or too long.
 
     It is for readers that give up at such a line, and faster than `read_journal`.
     """
     try:
-        file = path.open("rb", buffering=1 << 18)
+        file = path.open("rb", buffering=0)
     except FileNotFoundError:
         return
     with file:
+        rest = b""
         left = limit
-        while left > 0:
-            line = file.readline(MAX_LINE)
-            left -= len(line)
-            if left < 0 or not line.endswith(b"\n"):
-                return
-            yield line
+        while left > 0 and (data := file.read(min(left, BLOCK_BYTES))):
+            left -= len(data)
+            end = data.rfind(b"\n") + 1
+            if end:
+                yield rest + data[:end]
+                rest = data[end:]
+            else:
+                rest += data
+                if len(rest) > MAX_LINE:
+                    return
 
 
 class _Events(msgspec.Struct):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from critiqor.model import Event, EventType
 from critiqor.model.event import UNKNOWN
@@ -47,17 +48,22 @@ def normalize_plugin_event(event: dict[str, Any]) -> dict[str, Any]:
         duration_ms=duration if isinstance(duration, int | float) else None,
         payload=payload,
     )
-    return cast("dict[str, Any]", msgspec.to_builtins(with_canonical_name(normalized)))
+    set_canonical_name(normalized)
+    return cast("dict[str, Any]", msgspec.to_builtins(normalized))
 
 
-def with_canonical_name(event: Event) -> Event:
-    """Return an event under its canonical name; the recorded name is kept as `raw_event_type`."""
-    canonical = _CANONICAL_NAMES.get(event.event_type)
+def set_canonical_name(event: Event) -> None:
+    """Give an event its canonical name; the recorded name is kept as `raw_event_type`.
+
+    The event was just read and nobody else has it: changing it is far cheaper than making another one.
+    """
+    recorded = event.event_type
+    canonical = _CANONICAL_NAMES.get(recorded)
     if canonical is not None:
-        return msgspec.structs.replace(event, event_type=canonical, raw_event_type=event.event_type)
-    if event.raw_event_type is None:
-        return msgspec.structs.replace(event, raw_event_type=event.event_type)
-    return event
+        force_setattr(event, "event_type", canonical)
+        force_setattr(event, "raw_event_type", recorded)
+    elif event.raw_event_type is None:
+        force_setattr(event, "raw_event_type", recorded)
 
 
 def _text(value: object) -> str | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from critiqor.errors import UsageError
 
@@ -13,8 +14,7 @@ FOLDER_MODE = 0o700
 """Only the user may read runs: what an agent does can be private."""
 
 
-@dataclass(frozen=True)
-class SessionPaths:
+class SessionPaths(msgspec.Struct, frozen=True):
     """Paths of all files in one runs folder. Create it with `paths_for`."""
 
     runs_dir: Path

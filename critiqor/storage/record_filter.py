@@ -30,7 +30,8 @@ class RecordFilter:
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
         self._names: dict[str, str] = {}
-        self._redacting_writers: set[str] = set()
+        self.redacting_writers: set[str] = set()
+        """Recorders that have applied our redaction rules to all they wrote."""
 
     def payload(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Return a payload of bounded size without secrets."""
@@ -86,11 +87,11 @@ class RecordFilter:
 
         A recorder announces its redaction rules in its first record; where they are ours, it has applied them already.
         """
-        if writer in self._redacting_writers:
+        if writer in self.redacting_writers:
             return event
         announces = event.event_type == EventType.RECORDER_ATTACHED and writer != FOREIGN
         if announces and writer is not None and event.payload.get("redaction") == rules_digest():
-            self._redacting_writers.add(writer)
+            self.redacting_writers.add(writer)
             return event
         return self.redacted_event(event, data)
 

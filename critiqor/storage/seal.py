@@ -45,10 +45,11 @@ def seal_evidence(
     with DigestedFile(paths.evidence_summary_path(run_id), mode=SEALED_MODE) as file:
         document = SessionDocumentWriter(file, run_id)
         journal, lifecycle = paths.journal_path(run_id), record.event_log[: record.cut.lifecycle_events]
+        count, add = counter.count, document.add
         for event in merged_events(journal, lifecycle, redactor, limit=record.cut.journal_bytes, counter=counter):
-            counter.count(event)
+            count(event)
             observe(event)
-            document.add(encode(event))
+            add(encode(event))
         coverage = counter.build_coverage(redactor)
         coverage.timeline = _sealed_file(paths.timeline_path(run_id), record.cut.timeline_bytes)
         document.finish(counter.metrics, coverage)

@@ -6,7 +6,7 @@ from critiqor.diagnosis.detector import RunDetector
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.drafts.merging import PastDrafts
 from critiqor.diagnosis.loops import repetitions
-from critiqor.diagnosis.loops.answers import EmptySearches, MissingNames, Rewordings, SameAnswers
+from critiqor.diagnosis.loops.answers import ASKING, EmptySearches, MissingNames, Rewordings, SameAnswers
 from critiqor.diagnosis.loops.clusters import LoopCluster, LoopClusters, begins_chapter
 from critiqor.diagnosis.loops.cycles import Cycles
 from critiqor.diagnosis.loops.repetitions import MIN_STALE_CALLS_WAITING, Repetitions
@@ -27,7 +27,6 @@ MAX_CHAPTER = 1024
 that goes on longer is reported in parts too, which become one finding."""
 _EFFECTS = (Kind.CHANGE, Kind.ACTION)
 _POLLING = (Kind.LOOKUP, Kind.WAIT, Kind.COMMAND, Kind.OTHER)
-_ASKING = (Kind.LOOKUP, Kind.COMMAND)
 
 
 class ToolLoop(RunDetector[ToolCall | Message | Moment]):
@@ -101,7 +100,7 @@ class _Chapter:
             self._rewordings.add(call)
         if has_effect:
             self._same_answers.end_sequences()
-        elif (call.kind in _ASKING or call.items) and not _is_memory(call):
+        elif (call.kind in ASKING or call.listing is not None) and not _is_memory(call):
             self._same_answers.add(call)
         if has_effect or call.missed:
             self._missing_names.add(call)

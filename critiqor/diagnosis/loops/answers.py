@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from critiqor.diagnosis.loops.clusters import Loop, LoopClusters
+from critiqor.diagnosis.loops.hits import hits_of
 from critiqor.diagnosis.loops.repetitions import is_orientation
 from critiqor.diagnosis.signals.text import fingerprint, words
 from critiqor.diagnosis.signals.tool_calls import subject_of_call
@@ -26,6 +27,8 @@ MAX_COMPARED_SEARCHES = 16
 """Maximum number of searches that are compared with each other."""
 MAX_KNOWN_ITEMS = 4096
 """Maximum number of hits of a tool that are remembered."""
+ASKING = (Kind.LOOKUP, Kind.COMMAND)
+"""Calls whose results are compared, in addition to those that list something."""
 _EFFECTS = (Kind.CHANGE, Kind.ACTION)
 _EXTENSIONS = frozenset(
     ("pdf", "docx", "doc", "txt", "md", "csv", "json", "xlsx", "py", "js", "ts", "html", "yml", "yaml")
@@ -96,16 +99,22 @@ class SameAnswers:
         self._last: dict[str, ToolCall] = {}
         """The last call of each tool."""
         self._items: dict[str, set[int]] = {}
-        """Hits of each tool."""
+        """Hits of each tool that was called twice: reading the hits of others would be wasted."""
         self._sequences: dict[str, _Sequence] = {}
         """Sequences of at least two calls, by tool."""
 
     def add(self, call: ToolCall) -> None:
         last = self._last.get(call.tool)
-        self._last[call.tool] = call
-        has_known_items = self._has_known_items(call)
-        if last is None:
+        if last is None or not _asks(last):
+            self._last[call.tool] = call
             return
+        if not _asks(call):
+            return
+        self._last[call.tool] = call
+        known = self._items.get(call.tool)
+        if known is None:
+            known = self._items[call.tool] = set(hits_of(last))
+        has_known_items = _has_known_items(call, known)
         if last.same_output != call.same_output and not has_known_items:
             self._sequences.pop(call.tool, None)
             return
@@ -118,23 +127,26 @@ class SameAnswers:
         else:
             self._clusters.drop(sequence.loop)
 
-    def _has_known_items(self, call: ToolCall) -> bool:
-        """Remember the hits of a call. Return whether it has hits, and all of them were known."""
-        if not call.items:
-            return False
-        known = self._items.setdefault(call.tool, set())
-        if known.issuperset(call.items):
-            return True
-        if len(known) > MAX_KNOWN_ITEMS:
-            known.clear()
-        known.update(call.items)
-        return False
-
     def end_sequences(self) -> None:
         """End all sequences, because a call changed something: the same result afterwards is new information."""
         self._sequences.clear()
         self._last.clear()
         self._items.clear()
+
+
+def _asks(call: ToolCall) -> bool:
+    return call.kind in ASKING or bool(hits_of(call))
+
+
+def _has_known_items(call: ToolCall, known: set[int]) -> bool:
+    """Add the hits of a call to those that are known. Return whether it has hits, and all of them were known."""
+    hits = hits_of(call)
+    if known.issuperset(hits):
+        return bool(hits)
+    if len(known) > MAX_KNOWN_ITEMS:
+        known.clear()
+    known.update(hits)
+    return False
 
 
 class EmptySearches:

@@ -48,13 +48,16 @@ class ReportedState(NamedTuple):
     """Whether the state will change by itself."""
 
 
+_NO_STATE = ReportedState()
+
+
 def reported_state(text: str, *, is_report: bool) -> ReportedState:
     """Return the state that an output reports. `is_report`: whether a short text without a name of a state counts."""
     if text[:1] == "{":
-        return _judged(_state_in(decoded(text), 0)) if _may_tell_state(text) else ReportedState()
+        return _judged(_state_in(decoded(text), 0)) if _may_tell_state(text) else _NO_STATE
     bare = _BARE.fullmatch(text) if len(text) <= MAX_REPORT else None
     states = [bare[1]] if bare else _LINE.findall(text) if _may_tell_state(text) else []
-    judged = _judged(states[0]) if len(states) == 1 else ReportedState()
+    judged = _judged(states[0]) if len(states) == 1 else _NO_STATE
     if judged.settled or judged.is_pending or not is_report or len(text) > MAX_REPORT:
         return judged
     if _PERSON.search(text):

@@ -19,7 +19,13 @@ class Price(NamedTuple):
 
 def tokens_of(usage: Mapping[str, object]) -> Tokens:
     """Return the tokens by which a model call is priced, from its recorded usage; unknown ones are 0."""
-    return Tokens(*(amount(usage.get(name)) or 0 for name in ("input", "output", "cacheRead", "cacheWrite")))
+    get = usage.get
+    return Tokens(
+        amount(get("input")) or 0,
+        amount(get("output")) or 0,
+        amount(get("cacheRead")) or 0,
+        amount(get("cacheWrite")) or 0,
+    )
 
 
 def price_of(usage: Mapping[str, object], provider: object, model: object) -> Price | None:
@@ -30,9 +36,11 @@ def price_of(usage: Mapping[str, object], provider: object, model: object) -> Pr
     """
     cost = usage.get("cost")
     total = cost.get("total") if isinstance(cost, dict) else None
+    if total and is_plausible(total):
+        return Price(float(total))
     tokens = tokens_of(usage)
     has_tokens = any(tokens)
-    if is_plausible(total) and (total or not has_tokens):
+    if is_plausible(total) and not has_tokens:
         return Price(float(total))
     if not has_tokens:
         return None

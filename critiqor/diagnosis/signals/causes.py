@@ -51,6 +51,22 @@ _may_name_cause = pattern_check(
     *("new connection", "no internet", "eacces", "eperm", "denied", "not permitted", "read-only", "erofs", "enoent"),
     *("no such", "not found", "can't cd", "cannot find", "does not exist"),
 )
+_may_name_disk = pattern_check("enospc", "edquot", "space", "disk ", "errno 28", "wrote only")
+_may_name_missing = pattern_check("enoent", "no such", "not found", "cannot find", "can't cd", "does not exist")
+_may_name_login = pattern_check(
+    *("credential", "authentica", "authori", "login", "logged in", "signed in", "token", "password", "api", "expired"),
+    *("revoked", "invalid_", "could not read", "publickey", "denied for user", "401"),
+)
+_may_name_network = pattern_check(
+    *("resol", "name or service", "servname", "enotfound", "eai_again", "getaddrinfo", "unreach", "no route"),
+    *("new connection", "no internet"),
+)
+# A search costs many times as much as these checks.
+_CAUSES = (
+    (DISK, _may_name_disk, _DISK.search),
+    (LOGIN, _may_name_login, _LOGIN.search),
+    (NETWORK, _may_name_network, _NETWORK.search),
+)
 _PLACE = re.compile(r"(?<![\w.@+/-])(?:~|\.{1,2}|[\w@+-][\w.@+-]*)?(?:/[\w.@+,=-]+)+/?")
 _HOST = re.compile(r"(?<![\w.-])((?:[\w-]+\.)*[\w-]+):(\d{2,5})\b")
 
@@ -66,15 +82,13 @@ def cause_of_failure(text: str, *, writes: bool) -> str:
     A path that does not exist is a cause by itself. If the call `writes` to it, the folder around it is missing.
     """
     examined = _ends(text)
-    if not _may_name_cause(examined):
-        return ""
-    for cause, pattern in ((DISK, _DISK), (LOGIN, _LOGIN), (NETWORK, _NETWORK)):
-        if pattern.search(examined):
-            return cause
-    if _REFUSED.search(examined):
+    for cause, may_be_named, search in _CAUSES:
+        if may_be_named(examined) and search(examined):
+            return cause if _may_name_cause(examined) else ""
+    if "refused" in examined and _REFUSED.search(examined):
         host = _HOST.search(examined)
         return f"{host[0]} refuses connections" if host else ""
-    missing = _MISSING.search(examined)
+    missing = _may_name_missing(examined) and _MISSING.search(examined)
     if not missing and not _DENIED.search(examined):
         return ""
     place = _place(examined)

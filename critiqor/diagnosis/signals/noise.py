@@ -44,7 +44,9 @@ _NOISY = re.compile(
     r"|seq(?:uence)?(?:_?(?:no|number))?",
     re.IGNORECASE,
 )
-_FIELD = re.compile(r'(?<![\w-])([A-Za-z][\w-]*+)("?\s?[:=]\s?)("[^"\n]*"|[^\s,;}\]"]*\d[^\s,;}\]"]*)', re.ASCII)
+_VALUE = r'(?:"[^"\n]*"|[^\s,;}\]"]*\d[^\s,;}\]"]*)'
+_FIELD = re.compile(rf'(?<![\w-])([A-Za-z][\w-]*+)("?\s?[:=]\s?){_VALUE}', re.ASCII)
+_FIELD_NAME = re.compile(rf'(?<![\w-])([A-Za-z][\w-]*+)"?\s?[:=]\s?{_VALUE}', re.ASCII)
 _PHRASE = re.compile(
     r"\b(?:attempt|poll|retry|try|check) ?(?:no\.? ?|number ?|#)?\d+(?: ?(?:of|/) ?\d+)?\b"
     r"|\b(?:snapshot|screenshot|capture|visit|view|render|refresh|reload|iteration|round|frame|request)"
@@ -59,16 +61,16 @@ _PHRASE = re.compile(
 )
 _AGE = re.compile(r"(?<=\s)(?:\d+[dhms]){1,3}(?=\s|$)")
 _may_hold_field = pattern_check(
-    *("request", "Request", "req_id", "req-id", "trace", "Trace", "span_", "correlation", "nonce", "time", "Time"),
-    *("_ts", "clock", "epoch", "as_of", "queried", "fetched", "hecked", "enerated", "served", "polled", "lapsed"),
-    *("took", "atency", "ptime", "uration", "ttempt", "etries", "etry", "poll", "seq"),
+    *("time", "poll", "request", "Request", "req_id", "req-id", "trace", "Trace", "span_", "correlation", "nonce"),
+    *("Time", "_ts", "clock", "epoch", "as_of", "queried", "fetched", "hecked", "enerated", "served", "lapsed"),
+    *("took", "atency", "uration", "ttempt", "etries", "etry", "seq"),
 )
 _may_hold_phrase = pattern_check(
     *(r"shot ?[n#\d]", r"apture ?[n#\d]", r"isit ?[n#\d]", r"iew ?[n#\d]", r"ender ?[n#\d]", r"efresh ?[n#\d]"),
     *(r"eload ?[n#\d]", r"teration ?[n#\d]", r"ound ?[n#\d]", r"rame ?[n#\d]", r"equest ?[n#\d]"),
     *(r"ttempt ?[n#\d]", r"poll ?[n#\d]", r"etry ?[n#\d]", r"Try ?[n#\d]", r"heck ?[n#\d]", " ago", "took", "Took"),
     *("lapsed", r"after \w* ?\d", r"up \w* ?\d", r"Up \w* ?\d", r"for \w* ?\d", r"\((?:took |in |after )?\d"),
-    *(r":\d\d (?:l|r|e)", r"in \d+:", r"[fdwrs][: ]+\d{1,2}:\d"),
+    *(r":\d\d (?:l|r|e)", r"in \d+:", r":\d(?:(?<=[: ]\d:\d)|(?<=[: ]\d\d:\d))"),
 )
 _REFERENCE = re.compile(r"\[(?:ref=)?e?\d{1,5}\]|\bref=e?\d{1,5}\b|\bclicked e?\d{1,5}\b")
 """How a browser numbers the elements of a page: with each look in another way."""
@@ -86,7 +88,7 @@ def without_noise(text: str) -> str:
         except (msgspec.DecodeError, RecursionError):
             pass
     bare = without_clock(text)
-    if _may_hold_field(bare) and (":" in bare or "=" in bare):
+    if (":" in bare or "=" in bare) and _may_hold_field(bare) and any(map(_is_noisy, _FIELD_NAME.findall(bare))):
         bare = _FIELD.sub(_blank, bare)
     if _may_hold_phrase(bare):
         bare = _PHRASE.sub("#", bare)

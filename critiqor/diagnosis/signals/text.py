@@ -81,7 +81,7 @@ _CLOCK = re.compile(
 )
 
 
-_BEGINNING = re.compile(r"(?:[\w :=-]|\\[.\[{(])*(?![?*+{|])")
+_BEGINNING = re.compile(r"(?:[\w :='-]|\\[.\[{(])*(?![?*+{|])")
 """The literal characters with which a pattern begins."""
 
 

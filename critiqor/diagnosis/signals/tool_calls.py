@@ -207,6 +207,7 @@ def _programs(bare: str) -> list[str]:
 _may_delegate = re.compile(r"spawn|sub_?agent|delegate", re.IGNORECASE).search
 
 
+@lru_cache(maxsize=512)
 def is_delegation(tool: str) -> bool:
     """Return whether a tool gives a task to another agent."""
     return _may_delegate(tool) is not None

@@ -64,19 +64,20 @@ class Attribution:
 
     def observe(self, event: Event) -> None:
         """Add one event."""
-        if event.event_type in _PROCESS_TYPES:
+        kind = event.event_type
+        if kind in _PROCESS_TYPES:
             self._observe_process(event)
         else:
             self._last = event
-        run_id = event.agent_run_id
-        if run_id is None or not self._pairer.is_span_event(event):
+        pairer, run_id = self._pairer, event.agent_run_id
+        pair = pairer.handlers.get(kind)
+        if pair is None or run_id is None:
             return
         moment = ms_from_iso(event.timestamp)
         if moment is None:
             return
-        pairing = self._pairer.observe(event, 1000 * moment if moment > 0 else 0)
-        if pairing is None:
-            return
+        at_us = 1000 * moment if moment > 0 else 0
+        pairing = pair(pairer.run_of(event, at_us), event, at_us)
         turn = self._live.get(run_id) or self._wanted.get(run_id)
         if turn is None:
             turn = self._live[run_id] = RecordedTurn(pairing.run, run_id, moment)

@@ -63,10 +63,10 @@ class RecordedTurn:
     def add(self, pairing: Pairing[str], event: Event, moment: float) -> None:
         """Add what one event did to the spans of this agent run."""
         self.run = pairing.run
-        if moment < self.start:
-            self.start = moment
         if moment > self.end:
             self.end = moment
+        elif moment < self.start:
+            self.start = moment
         if (span := pairing.opened) is not None:
             span.data = event.tool_name or "a tool"
         elif (span := pairing.closed) is not None:
