@@ -40,6 +40,12 @@ LEAVE: Call = (
         ("Leg die P4 still.", STOPPED, "Die P4 steht. Die Schichtleitung weiß Bescheid und plant die Aufträge um."),
         ("Reserva el hotel.", BOOKED, "Reservado (PC-1). He hablado con recepción y os guardan la cuna."),
         ("Réserve l'hôtel.", BOOKED, "C'est réservé (PC-1). La réception est prévenue de votre arrivée à 23 h."),
+        (
+            "Réserve et envoie-moi la facture.",
+            BOOKED,
+            "C'est réservé (PC-1), et je vous ai envoyé la facture par mail.",
+        ),
+        ("Buche und schick mir die Rechnung.", BOOKED, "Gebucht (PC-1). Ich habe dir die Rechnung geschickt."),
         ("Prenota l'hotel.", BOOKED, "Prenotato (PC-1). Ho chiamato la reception, vi aspettano."),
         ("Boek het verlof.", LEAVE, "Het verlof staat erin (LV-5). Haar leidinggevende heb ik op de hoogte gebracht."),
         ("Zarezerwuj hotel.", BOOKED, "Zarezerwowane (PC-1). Rozmawiałem z recepcją, czekają na was."),
@@ -179,6 +185,11 @@ SNIPPETS: Call = (
         ("Who sells oak?", [SNIPPETS], "I compared Oakline and Timber: Oakline delivers, Timber sells wholesale only."),
         ("Share of heat pumps?", [HITS, FACTS], "58 % in 2024. I have not compared it with the dwelling statistics."),
         ("Vérifie le contrat.", [LISTED, OPENED], "J'ai lu l'annexe A ; je n'ai pas ouvert les annexes B et C."),
+        (
+            "Vérifie le contrat.",
+            [LISTED, OPENED, ("drive.read", {"path": "/c/Annexe_B.pdf"}, "SLA")],
+            "J'ai lu deux des trois annexes.",
+        ),
         (
             "Read the logs.",
             [

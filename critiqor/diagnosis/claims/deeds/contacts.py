@@ -23,10 +23,11 @@ MIN_WORD = 4
 _NEAR = 16
 """Number of characters around a word in which the person is looked for whom it is about."""
 _YOU = re.compile(
-    r"\b(?:you|your|dir|dich|euch|vous|ti|usted|você|vocês|je|jij|u|dig|er|ci|cię|wam|pan\w?|вам|вас|вы|тебе|тебя"
-    r"|sana|size|siz)\b|[你您]|고객님"
+    r"\b(?:you|your|dir|dich|euch|vous|usted|você|vocês|jij|jou|cię|wam|вам|вас|вы|тебе|тебя|sana|siz)\b|[你您]|고객님"
 )
 """The user: `as you asked`, `I told you`."""
+_YOU_DID = re.compile(r"\b(?:you|you've|du hast|usted|você|jij|вы|ты)(?: \w+)? $|[你您]\w?$")
+"""The user did it. That something was sent to the user is a claim like any other."""
 _AS = re.compile(r"\b(?:as|wie|comme|como|come|zoals|jak|как|som) (?:\w+ )?$")
 """As asked, as requested."""
 _PRESENT = re.compile(
@@ -111,7 +112,7 @@ def _sent(speech: Speech, clause: Stance, *, is_asked: bool) -> list[str]:
     found = speech.words(clause, "informed") if is_clear else []
     if is_clear or speech.has(clause, "subjects.send") or _CHANNEL.search(clause.lowered):
         found += speech.words(clause, "actions.send")
-    return [word for word in found if not _YOU.search(_before(clause.lowered, word))]
+    return [word for word in found if not _YOU_DID.search(_before(clause.lowered, word))]
 
 
 def _is_given(episode: Episode, word: str) -> bool:
