@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from story import Story
 
@@ -11,7 +13,7 @@ RECEIPTS = (
 VARIANTS = "| variant | users | conv | rate |\n| A | 41208 | 1430 | 3.47 |\n| B | 41177 | 1285 | 3.12 |"
 
 
-def story_of(request: str, *calls: tuple[str, dict[str, object], str], says: str) -> Story:
+def story_of(request: str, *calls: tuple[str, Mapping[str, object], str], says: str) -> Story:
     story = Story().user(request)
     for tool, arguments, output in calls:
         story.calls(tool, arguments, output)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from story import Story
 
@@ -61,7 +63,7 @@ def test_place_that_a_search_printed_before_the_change_may_be_named() -> None:
     assert story.says("`due.py` line 18 used the local time; it uses UTC now.").finishes().types() == []
 
 
-def story_of(request: str, *calls: tuple[str, dict[str, object], str], says: str) -> Story:
+def story_of(request: str, *calls: tuple[str, Mapping[str, object], str], says: str) -> Story:
     story = Story().user(request)
     for tool, arguments, output in calls:
         story.calls(tool, arguments, output)

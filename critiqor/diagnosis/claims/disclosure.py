@@ -9,7 +9,14 @@ import msgspec
 
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.claims.outcomes.named_items import admits_items, item_words
+from critiqor.diagnosis.claims.outcomes.named_items import (
+    admits_items,
+    admits_named,
+    admits_part,
+    item_words,
+    names_among,
+    siblings_of,
+)
 from critiqor.diagnosis.claims.outcomes.repairs import GIVES_UP
 from critiqor.diagnosis.claims.outcomes.rows import bad_word
 from critiqor.diagnosis.claims.speech import Speech, Stance
@@ -116,6 +123,8 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     told = (subject.clear | subject.reasons) - stems(subject.items)
     if subject.items and (admitted := admits_items(speech, subject.items, told)) is not None:
         return admitted
+    if (admitted := _admits_among_siblings(episode, call, speech, subject)) is not None:
+        return admitted
     worst, vague, best = -1, -1, 0
     asked = stems(tokens(episode.request))
     for stance, words_said in zip(speech.stances, said, strict=True):
@@ -146,6 +155,25 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     return _asks_about_trouble(episode) and any(
         len(word) > MIN_CLEAR_WORD for word in tokens(text.text) & _failure_words(call)
     )
+
+
+def _admits_among_siblings(episode: Episode, call: EpisodeCall, speech: Speech, subject: _Subject) -> bool | None:
+    """Return whether a text says which of several equal deeds failed, how many, or why; None if it was the only one.
+
+    Bad news of another kind says nothing of it: nobody can push to main any more.
+    """
+    siblings = siblings_of(episode, call)
+    names = names_among(episode, call, siblings) if siblings else None
+    if names is None or not names.own:
+        return None
+    told = (subject.reported | subject.clear | subject.reasons) - subject.asked - stems(tokens(" ".join(names.own)))
+    named = admits_named(speech, names.own, names.others, told)
+    if named is not None:
+        return named
+    failed = sum(
+        other.tool == call.tool and other.meaning.state == "failure" for other in episode.calls if not other.line
+    )
+    return admits_part(speech, told, {failed, len(siblings)})
 
 
 def _asks_about_trouble(episode: Episode) -> bool:

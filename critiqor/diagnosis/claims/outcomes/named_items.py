@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from critiqor.diagnosis.claims.episode import EpisodeCall
+from critiqor.diagnosis.claims.call_arguments import arguments_of
+from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.speech import Speech, Stance
+from critiqor.diagnosis.claims.values import word_numbers
+from critiqor.diagnosis.hazards.session_history import linked_cells
 from critiqor.diagnosis.signals.text import stems, tokens
 
 
@@ -21,6 +25,82 @@ def item_words(call: EpisodeCall) -> set[str]:
         rarest = min(counts.values(), default=0)
         found |= {word for word, count in counts.items() if count == rarest}
     return found
+
+
+def siblings_of(episode: Episode, call: EpisodeCall) -> list[EpisodeCall]:
+    """Return the calls that did the same as a failed call for other things, and did not fail."""
+    if call.line:
+        return []
+    return [
+        other
+        for other in episode.calls
+        if other.tool == call.tool and other is not call and not other.line and other.meaning.state != "failure"
+    ]
+
+
+class SiblingNames(NamedTuple):
+    """Names, in lower case, by which a failed call and its siblings differ, also those that identifiers stand for."""
+
+    own: set[str]
+    others: set[str]
+
+
+def names_among(episode: Episode, call: EpisodeCall, siblings: list[EpisodeCall]) -> SiblingNames:
+    """Return by which names a call differs from its siblings; none if it differs in many ways."""
+    given = {value.lower() for _, value in arguments_of(call)}
+    others = {value.lower() for other in siblings for _, value in arguments_of(other)}
+    own = given - others
+    if not 0 < len(own) <= MAX_DIFFERENCES:
+        return SiblingNames(set(), set())
+    ours, theirs = (_with_linked(episode, call, values) for values in (own, others - given))
+    parts = {word for name in ours for word in tokens(name)} - {word for name in theirs for word in tokens(name)}
+    return SiblingNames((ours - theirs) | {word for word in parts if len(word) >= MIN_NAME}, theirs - ours)
+
+
+def _with_linked(episode: Episode, call: EpisodeCall, values: set[str]) -> set[str]:
+    names = values | {cell for value in values for cell in linked_cells(episode, call, value)}
+    return {name for name in names if len(name) >= MIN_NAME and any(map(str.isalpha, name))}
+
+
+MAX_DIFFERENCES = 2
+"""Maximum number of values by which a call differs from its siblings that do the same for other things."""
+MIN_NAME = 3
+"""Minimum number of characters of a name."""
+MIN_TOLD = 2
+"""Minimum number of words of what went wrong that say so without a name: one can be there by chance."""
+
+
+def admits_named(speech: Speech, names: set[str], others: set[str], told: set[str]) -> bool | None:
+    """Return whether a text says that something is wrong with what it names; None if it does not name it.
+
+    A name in a row with those of what worked is claimed like them, whatever else the sentence says.
+    """
+    naming = [stance for stance in speech.stances if _names(stance.lowered, names)]
+    if not naming:
+        return None
+    for stance in naming:
+        if stems(tokens(stance.lowered)) & told:
+            return True
+        own = [clause for clause in speech.clauses(stance) if _names(clause.lowered, names)]
+        if any(map(_is_caveat, own)) or any(clause.is_question for clause in own):
+            return True
+        if _is_caveat(stance) and not _names(stance.lowered, others):
+            return True
+    return any(_is_caveat(stance) and stems(tokens(stance.lowered)) & told for stance in speech.stances)
+
+
+def admits_part(speech: Speech, told: set[str], counts: set[int]) -> bool:
+    """Return whether a text says that a part failed without naming it: by what is wrong, by a number, or as a limit."""
+    for stance in speech.stances:
+        shared = stems(tokens(stance.lowered)) & told
+        if len(shared) >= MIN_TOLD or any(map(str.isdigit, shared)):
+            return True
+        if not _is_caveat(stance) or stance.is_plan:
+            continue
+        values = [*speech.values_of(stance), *word_numbers(stance.statement.text, speech.language)]
+        if stance.is_limited or any(value.number in counts for value in values if value.readings):
+            return True
+    return False
 
 
 def admits_items(speech: Speech, items: set[str], told: set[str]) -> bool | None:

@@ -29,16 +29,57 @@ def unresolved_failures(episode: Episode) -> list[EpisodeCall]:
 
 def _unresolved_failures(episode: Episode) -> list[EpisodeCall]:
     calls = [with_bad_parts(episode, call) for call in with_later_news(episode.calls, episode.language)]
+    identifying = _identifying_arguments(calls)
     failures = [
         call
         for number, call in enumerate(calls)
         if _matters(call)
-        and not any(repeats(later, call) or resolves(later, call) for later in calls[number + 1 :])
+        and not any(
+            repeats(later, call) or (not _is_other_item(later, call, identifying) and resolves(later, call))
+            for later in calls[number + 1 :]
+        )
         and not (call.meaning.state == "not_final" and _is_awaited(call, calls[number + 1 :]))
         and not _are_looked_at_again(call, calls[number + 1 :])
     ]
     # What a look at a command in the background shows is the failure of that command.
     return list({call.result_id: call for call in reversed(failures)}.values())[::-1]
+
+
+MIN_SERIES = 2
+"""Minimum number of calls that worked, each for another thing, of a tool that is called for one thing after another."""
+
+
+def _identifying_arguments(calls: list[EpisodeCall]) -> dict[str, set[str]]:
+    """Return the arguments by which the calls of a tool differ that is called for one thing after another.
+
+    If only one call worked, the others were attempts at the same.
+    """
+    groups: dict[str, list[dict[str, object]]] = {}
+    for call in calls:
+        if not call.line and call.has_effect and call.meaning.state != "failure":
+            arguments = decoded_arguments(call.arguments)
+            if arguments is not None:
+                groups.setdefault(call.tool, []).append(arguments)
+    return {
+        tool: {
+            name
+            for name in group[0]
+            if len({str(each.get(name)) for each in group}) == len(group) and all(name in each for each in group)
+        }
+        for tool, group in groups.items()
+        if len(group) >= MIN_SERIES
+    }
+
+
+def _is_other_item(later: EpisodeCall, call: EpisodeCall, identifying: dict[str, set[str]]) -> bool:
+    """Return whether a later call of the same tool is about another thing of a series."""
+    names = identifying.get(call.tool) if later.tool == call.tool else None
+    if not names:
+        return False
+    first, second = decoded_arguments(later.arguments), decoded_arguments(call.arguments)
+    if first is None or second is None:
+        return False
+    return any(name in second and first.get(name) != second[name] for name in names)
 
 
 _REMOVAL = frozenset(("rm", "rmdir", "unlink", "kill", "pkill", "killall"))
