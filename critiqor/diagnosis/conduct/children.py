@@ -61,7 +61,9 @@ def find_unfinished_children(episode: Episode) -> list[Lapse]:
         if call.order > answer.order or _was_repeated(call, calls) or _was_done_by_parent(episode, call, calls):
             continue
         about = _own_subject(call, calls) | content_stems(unfinished.why)
-        if any(_admits(speech, stance, about) for stance in speech.stances):
+        # Of a share, the number is what has to be mentioned: "only two places" is about something else.
+        stances = [one for one in speech.stances if one.is_bad_news or one.is_uncertain or not unfinished.numbers]
+        if any(_admits(speech, stance, about) for stance in stances):
             continue
         if any(re.search(rf"(?<!\d){number}(?!\d)", answer.text) for number in unfinished.numbers):
             continue
