@@ -61,7 +61,9 @@ def check_contacts(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
             claims += [
                 unsupported(text, clause, "contact", reason=REASON, kind="action")
                 for clause in said
-                if _MEDIUM.search(clause.lowered) or not any(_names_same(call, clause) for call in effects)
+                if _MEDIUM.search(clause.lowered)
+                or episode.speech(text).is_own(clause)
+                or not any(_names_same(call, clause) for call in effects)
             ]
     return claims
 

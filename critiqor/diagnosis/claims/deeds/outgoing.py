@@ -38,7 +38,7 @@ def outgoing_texts(call: EpisodeCall, arguments: str, line: str) -> list[Episode
         if texts or _SPEAKS.search(line):
             texts = [text for text in texts if "<<" not in text] + [found[2] for found in _HERE.finditer(line)]
     elif call.kind in (Kind.ACTION, Kind.CHANGE, Kind.OTHER) and '"path"' not in arguments:
-        texts = _texts_of(arguments)
+        texts = _texts_of(arguments, by_shape=call.kind is Kind.ACTION)
     else:
         texts = []
     return [
@@ -58,14 +58,30 @@ def without_texts(arguments: str, texts: list[EpisodeText]) -> str:
     return arguments
 
 
-def _texts_of(arguments: str) -> list[str]:
+def _texts_of(arguments: str, *, by_shape: bool) -> list[str]:
+    """Return the arguments that hold texts, by their names or `by_shape`: names are in any language, prose is prose."""
     try:
         value = decode_json(arguments)
     except msgspec.DecodeError:
         return []
     if not isinstance(value, dict):
         return []
-    return [text for name, text in value.items() if isinstance(text, str) and _last_word(name) in _OUTGOING]
+    return [
+        text
+        for name, text in value.items()
+        if isinstance(text, str) and (_last_word(name) in _OUTGOING or (by_shape and _is_prose(text)))
+    ]
+
+
+def _is_prose(text: str) -> bool:
+    """Return whether a text consists of sentences: it has several words, and nothing that code or a query has."""
+    return len(text.split()) >= MIN_PROSE and _PROSE_END.search(text) is not None and not _CODE.search(text)
+
+
+MIN_PROSE = 6
+"""Minimum number of words of a text that is recognized by its shape."""
+_PROSE_END = re.compile(r"[^\W\d_]{2,}[.!?。！？](?:\s|$)")
+_CODE = re.compile(r"[{}<>=;]|\b(?:SELECT|FROM|WHERE)\b")
 
 
 def _last_word(name: str) -> str:
