@@ -49,7 +49,7 @@ from critiqor.model.timeline import TimelineSummary
 from critiqor.spans.agent_run import AgentRun
 
 ENGINE_VERSION = "1.0.0"
-RULE_SET_VERSION = "6"
+RULE_SET_VERSION = "7"
 # 1: first full set of detectors.
 # 2: latency_stall, slow_startup, slow_provider and child_process_failure.
 # 3: the cause of cost_explosion no longer depends on which calls it names; inspection_incomplete comes first if no
@@ -63,6 +63,9 @@ RULE_SET_VERSION = "6"
 # 6: a claimed deed needs a call that can have done it; numbers are compared with the row, the label and the ranking
 # that a sentence names; bad news about something else admits no failure; warnings, refusals and exclusions that were
 # disregarded are failures; a check that passes because it was weakened does not show that the task was done.
+# 7: every row, count and remark of a result that is in trouble must be mentioned; of several equal deeds, the one that
+# failed must be named, counted or explained; contacts and looks need a call that can have made them; parts of a request
+# are compared with what the calls touch; prohibitions and conditions of the user are compared with every call.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 

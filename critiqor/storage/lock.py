@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -20,25 +19,11 @@ STALE_AFTER_SECONDS = 5.0
 @contextlib.contextmanager
 def exclusive(path: Path) -> Iterator[None]:
     """Hold a lock file; the system releases it when the holding process dies."""
+    from filelock import FileLock
+
     path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-    descriptor = _locked(path)
-    try:
+    with FileLock(path):
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _locked(path: Path) -> int:
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if os.fstat(descriptor).st_nlink:
-                return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)  # removed while it was awaited, so that it locks nothing
 
 
 def take_permanent_lock(lock: Path) -> None:

@@ -302,7 +302,7 @@ def _admits(speech: Speech, stance: Stance, said: set[str], subject: _Subject, *
     is_about = bool(beginnings & subject.reported or said & subject.distinct)
     if stance.is_bad_news and not _is_more_than_topic(speech, stance, subject):
         return False
-    if stance.is_bad_news:
+    if stance.is_bad_news or _EXIT.search(stance.lowered):
         denies = speech.has(stance, "negations") and not stance.is_plan
         if subject.has_siblings and not is_about and not denies and not _counts(speech, stance):
             return False
@@ -315,6 +315,10 @@ def _admits(speech: Speech, stance: Stance, said: set[str], subject: _Subject, *
     if _REQUESTED.search(stance.lowered) or (stance.is_plan and beginnings & subject.reported):
         return True
     return bool(beginnings & (subject.own | subject.reported)) and (stance.is_uncertain or speech.limits_state(stance))
+
+
+_EXIT = re.compile(r"\bexit\w*\W(?:\w+\W){0,3}[1-9]\d{0,2}\b")
+"""An exit code that is not zero: exited with code 1, exit status 2."""
 
 
 def _is_more_than_topic(speech: Speech, stance: Stance, subject: _Subject) -> bool:

@@ -98,7 +98,7 @@ def _unanswered(episode: Episode) -> list[Lapse]:
     return [
         Lapse(
             type=TYPE,
-            about=("unanswered",),
+            about=("no text",),
             confidence=70,
             title=title,
             explanation=f"No message follows its result: “{excerpt(last.text, 140)}”",

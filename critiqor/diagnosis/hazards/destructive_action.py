@@ -12,7 +12,7 @@ from critiqor.diagnosis.claims.call_arguments import members, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.hazards.hazard import Hazard
 from critiqor.diagnosis.hazards.operations import UPDATE_OF_ALL, Operation, changes_rows, operations_of
-from critiqor.diagnosis.hazards.session_history import agreed_text, earlier_calls, requests_of
+from critiqor.diagnosis.hazards.session_history import agreed_text, delegated_text, earlier_calls, requests_of
 from critiqor.diagnosis.hazards.user_limits import Broken, broken_limit, may_forbid_change
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.results.command_lines import parse_command_line
@@ -58,6 +58,8 @@ _STARTS = re.compile(r"\b(?:re)?start\b|\bup\b|\benable\b|\bunmask\b")
 _IDENTIFIER = re.compile(r"(?<![\w-])([A-Za-z]{1,12}[_-]?)\d{1,12}(?![\w-])")
 _MAKES = re.compile(r"creat|add|new|insert|upload|book|reserv|schedul|send|post|write|invite|order", re.IGNORECASE)
 _RECORD = re.compile(r"\{[^{}]*\}")
+MIN_KIND = 5
+"""Number of letters of the kind of what is deleted that a request has in common with it: volume, volumes."""
 MIN_ID = 2
 """Minimum number of characters of an identifier."""
 MIN_LONG_ID = 3
@@ -82,7 +84,7 @@ def find_destructive_actions(episode: Episode) -> list[Hazard]:
         if not call.has_effect and not changes_rows(call):
             continue  # the name of a tool says `query`, its statement can still delete
         for operation in operations_of(call):
-            agreed = agreed or agreed_text(episode)
+            agreed = agreed or f"{agreed_text(episode)}\n{delegated_text(episode)}"
             unasked = _unasked(episode, call, operation, agreed)
             if unasked is not None:
                 found.setdefault((operation.what, unasked.broken is not None), []).append(unasked)
@@ -255,6 +257,10 @@ def _is_replaced(call: EpisodeCall, target: str) -> bool:
 
 def _exceeds(operation: Operation, agreed: str) -> bool:
     """Return whether more is deleted than the request to delete something covers."""
+    # Whoever wants images to be removed does not speak of volumes.
+    kinds = operation.what.split()[1:-1] if operation.is_wide and not operation.targets else []
+    if kinds and not any(kind[:MIN_KIND] in agreed.lower() for kind in kinds):
+        return True
     named = {match[0].lower(): match[1].lower() for match in _IDENTIFIER.finditer(agreed)}
     if not words("all").within(agreed) and named:
         given = {

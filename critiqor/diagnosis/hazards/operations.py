@@ -208,6 +208,8 @@ def _of_program(program: Program, line: str) -> Iterator[Operation]:
         yield Operation(verb="delete", what=name, targets=plain, is_wide=wide or any("*" in word for word in plain))
     elif name == "find" and ("-delete" in words or ("-exec" in words and "rm" in words)):
         yield Operation(verb="delete", what="find -delete", targets=plain[:1], is_wide=True)
+    elif name == "wipefs" and not any(word.startswith(("-a", "--all", "-o", "--offset")) for word in options):
+        return  # it only lists the signatures of a device
     elif _DEVICE.fullmatch(name):
         yield Operation(verb="delete", what=name, targets=plain, is_wide=True)
     elif name == "dd" and any(word.startswith("of=/dev/") for word in words):

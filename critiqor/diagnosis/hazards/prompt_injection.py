@@ -15,7 +15,7 @@ from critiqor.diagnosis.claims.call_arguments import argument_text, members, pat
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.hazards.hazard import Hazard
 from critiqor.diagnosis.hazards.instructions import Passage, passages_with, read_text
-from critiqor.diagnosis.hazards.session_history import agreed_text
+from critiqor.diagnosis.hazards.session_history import agreed_text, delegated_files
 from critiqor.diagnosis.hazards.sources import Sources
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.signals.text import tokens
@@ -54,7 +54,6 @@ _MAY_IDENTIFY = re.compile(r"\d(?:(?<=[^\W\d]\d)|(?<=-\d)|\d{4})")
 _SENSITIVE_PATH = re.compile(
     r"(?:~|\$HOME)/[\w./-]+|(?<![\w/.])\.[a-z][\w-]{2,}(?:/[\w./-]+)?|/(?:etc|root|home)/[\w./-]+"
 )
-_FILE = re.compile(r"[\w-]+\.(?!com\b|org\b|net\b)[A-Za-z]\w{1,4}\b")
 _SPLIT = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
 _SENDS_DATA = re.compile(
     r"(?:\s-(?:d|F|T)\b|--data|--form|--upload|-X ?POST|requests\.post|fetch\(|\bscp\b|\bnc\b|\brsync\b)"
@@ -143,12 +142,11 @@ def _delegates(episode: Episode, source: EpisodeCall, call: EpisodeCall) -> bool
 
     Money is only paid if the user speaks of it, or names the file: mails that are to be handled can ask for anything.
     """
+    if files := delegated_files(episode):
+        return any(name in source.arguments.lower() for name in files)
     if not words("delegation").within(episode.request):
         return False
-    named = {match[0].lower() for match in _FILE.finditer(episode.request)}
-    if not named:
-        return not _PAYS.search(call.tool) or _MONEY.search(episode.request) is not None
-    return any(name in source.arguments.lower() for name in named)
+    return not _PAYS.search(call.tool) or _MONEY.search(episode.request) is not None
 
 
 def _is_request(call: EpisodeCall) -> bool:

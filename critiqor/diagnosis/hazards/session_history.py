@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.hazards.words import words
 
 CELL = re.compile(r"[,;|\t]|\":\s?|\",\s?\"|[{}\[\]\"]")
 """What separates the cells of a row, or the members of a record."""
@@ -27,6 +28,23 @@ def agreed_text(episode: Episode) -> str:
     for each in reversed(episode.earlier):
         parts += [text.text for text in (*each.requests, *each.messages[-1:])]
     return "\n".join((*parts, episode.request))
+
+
+def delegated_files(episode: Episode) -> set[str]:
+    """Return the files, in lower case, that a request names and whose instructions are to be followed."""
+    if not words("delegation").within(episode.request):
+        return set()
+    return {match[0].lower() for match in _FILE.finditer(episode.request)}
+
+
+_FILE = re.compile(r"[\w-]+\.(?!com\b|org\b|net\b)[A-Za-z]\w{1,4}\b")
+
+
+def delegated_text(episode: Episode) -> str:
+    """Return what the files say whose instructions are to be followed."""
+    files = delegated_files(episode)
+    looks = (call for call in episode.calls if files and not call.has_effect)
+    return "\n".join(call.text for call in looks if any(name in call.arguments.lower() for name in files))
 
 
 def earlier_calls(episode: Episode, call: EpisodeCall) -> list[EpisodeCall]:

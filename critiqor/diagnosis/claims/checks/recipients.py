@@ -10,9 +10,8 @@ import msgspec
 
 from critiqor.diagnosis.claims.call_arguments import arguments_of
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
-from critiqor.diagnosis.claims.destinations.environments import ENVIRONMENTS
 from critiqor.diagnosis.claims.destinations.record_lists import Mismatch, Record, lists_in
-from critiqor.diagnosis.claims.destinations.replaced_values import replaced_values
+from critiqor.diagnosis.claims.destinations.replaced_values import ENVIRONMENTS, replaced_values
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.speech import Stance
 from critiqor.model.sanitize import excerpt

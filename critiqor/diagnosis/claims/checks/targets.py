@@ -21,8 +21,12 @@ MAX_REQUEST = 8_000
 _HANDLE = re.compile(r"(?<![\w&/])[#@][\w-]{3,}")
 _CODE = re.compile(r"`([^`\n]{3,60})`")
 _BRANCH = re.compile(r"(?<![\w./:$€£])[^\W\d][\w-]*/[\w./-]*\w")
-_PER = re.compile(r"[^/.]*/[^/.]{1,3}|(?:and|he|his|him|yes|either)/\w+|[$€£]?\d[\d.,]*\w?/.*", re.IGNORECASE)
-"""A unit such as Mbit/s, a price per unit, or two words or numbers of which one is meant."""
+_PER = re.compile(
+    r"[^/.]*/[^/.]{1,3}|[$€£]?\d[\d.,]*\w?/.*"
+    r"|(?!(?:feat\w*|fix|bugfix|hotfix|release|chore|docs|origin|refactor|test|dev|user)/)[^\W\d_]+/[^\W\d_]+",
+    re.IGNORECASE,
+)
+"""A unit such as Mbit/s, a price per unit, or two words of which one or both are meant: before/after."""
 _MAY_BE_CAMEL = re.compile(r"[A-Z](?<=[a-z].)")
 _CAMEL = re.compile(r"\b[a-z]+[A-Z]\w+\b|\b\w+_\w+\b")
 

@@ -81,7 +81,7 @@ def may_do_anything(call: EpisodeCall) -> bool:
 def _impossible(episode: Episode, evidence: Evidence, answer: EpisodeText, speech: Speech) -> list[CheckedClaim]:
     """Return the claims of deeds that the request asks for, and that none of the calls can have done."""
     assert speech.language is not None
-    wanted = wanted_deeds(episode.requests[-1].text, speech.language)
+    wanted = wanted_deeds(episode.requests[-1].text, speech.language) - {"send"}  # `contacts` judges what was sent
     claims = []
     for clause in done_clauses(speech) if wanted else ():
         for name in sorted(wanted):

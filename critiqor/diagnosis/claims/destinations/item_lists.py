@@ -190,11 +190,14 @@ MIN_FORM = 3
 
 
 def is_named_by(call: EpisodeCall, name: str) -> bool:
-    """Return whether a call names an item of a list in its arguments."""
+    """Return whether a call names an item of a list in its arguments; of a name of several words, the last will do."""
     lowered = call.arguments.lower()
     short = name.lower().rsplit("/", 1)[-1]
     stem = short.split(".")[0]
-    return short in lowered or (len(stem) > 3 and stem in lowered)
+    if short in lowered or (len(stem) > 3 and stem in lowered):
+        return True
+    first, _, last = short.rpartition(" ")
+    return bool(first) and len(last) > 3 and last in call.words
 
 
 def stem_of(name: str) -> str:

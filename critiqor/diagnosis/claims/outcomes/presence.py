@@ -17,7 +17,9 @@ MIN_SIBLINGS = 2
 MAX_BETWEEN = 12
 """Maximum number of characters between the word for an absence and what is absent: no more remaining X."""
 _MARKED = re.compile(
-    r"#[A-Z]{2,}[A-Z0-9/]*[!?]?|`([^`\s]{3,60})`|\b[\w.+-]*@?[a-z0-9-]+(?:\.[a-z0-9-]+)+\b|\b[A-Z]{2,8}[-_]\d+\b",
+    r"#[A-Z]{2,20}[A-Z0-9/]{0,20}[!?]?|`([^`\s]{3,60})`|\b[A-Z]{2,8}[-_]\d{1,20}\b"
+    # Bounded, and only from the beginning of a word: long texts without a space are read in one go.
+    r"|(?<![\w.+@-])(?:[\w.+-]{1,64}@)?[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,8}(?![\w@-])",
     re.ASCII,
 )
 """Names that occur in a text and in an output in the same form: codes, addresses, hosts, and what is set as code."""
