@@ -271,7 +271,7 @@ class ClaimChecker:
         if episode.answer is None and not episode.outgoing:
             return
         episode.lists_all = len(self.claims) < MAX_CLAIMS
-        claims = check_episode(episode)
+        claims = _judged(episode)
         task = task_of(episode, claims)
         self.tasks[episode.session_key] = combine(self.tasks.get(episode.session_key), task)
         for checked in claims:
@@ -322,12 +322,31 @@ def _drafts(episode: Episode) -> list[Draft]:
         return found
     return [
         *found,
-        *(
-            _draft(episode, claim)
-            for claim in check_episode(episode)
-            if claim.problem is not None and claim.lookup is None
-        ),
+        *(_draft(episode, claim) for claim in _judged(episode) if claim.problem is not None and claim.lookup is None),
     ]
+
+
+def _judged(episode: Episode) -> list[CheckedClaim]:
+    """Return the checked claims of an episode; those of an answer that hands its problem to the user weigh little.
+
+    An agent that reports trouble and asks what to do hides nothing that matters; a wrong number stays wrong.
+    """
+    claims = check_episode(episode)
+    if not any(claim.problem is not None for claim in claims) or not _asks_about_trouble(episode):
+        return claims
+    return [
+        msgspec.structs.replace(claim, problem=msgspec.structs.replace(claim.problem, severity="low"))
+        if claim.problem is not None and claim.kind != "value"
+        else claim
+        for claim in claims
+    ]
+
+
+def _asks_about_trouble(episode: Episode) -> bool:
+    """Return whether an answer reports trouble and ends with a question."""
+    stances = episode.speech(episode.answer).stances if episode.answer is not None else []
+    is_asked = any(stance.is_question for stance in stances[-2:])
+    return is_asked and any(one.is_bad_news and not (one.is_plan or one.is_question) for one in stances)
 
 
 def _claim(episode: Episode, checked: CheckedClaim) -> Claim:

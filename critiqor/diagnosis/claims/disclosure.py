@@ -121,8 +121,13 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     ):
         return True  # there is nothing else that bad news could be about
     told = (subject.clear | subject.reasons) - stems(subject.items)
-    if subject.items and (admitted := admits_items(speech, subject.items, told)) is not None:
-        return admitted
+    if subject.items:
+        admitted = admits_items(speech, subject.items, told)
+        if admitted is not None:
+            return admitted
+        counts = {len(call.meaning.items), *([call.meaning.passed] if call.meaning.passed else [])}
+        if admits_part(speech, told, counts):
+            return True
     if (admitted := _admits_among_siblings(episode, call, speech, subject)) is not None:
         return admitted
     worst, vague, best = -1, -1, 0

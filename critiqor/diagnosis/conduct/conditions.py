@@ -73,6 +73,9 @@ def _against(episode: Episode, call: EpisodeCall, condition: str) -> tuple[Episo
         return None
     named = {value.lower() for _, value in arguments_of(call)}
     part, forbids = _parted(condition)
+    wanted = {stem for stem in content_stems(condition.replace(part, " ")) if not stem.isdigit()}
+    if call.line and not wanted & done:
+        return None  # a command that prepares something is not what depends on the condition
     undesired = _undesired(part) if forbids or words("forbid").within(part) or _NOTHING.search(part) else set()
     # "Renew it if it has expired" wants the action because something is wrong.
     needs_good = forbids or not _is_bad(part)

@@ -43,6 +43,8 @@ _IN_BULK = re.compile(
     re.IGNORECASE,
 )
 """Sending one message to many at once."""
+_NUMBER = re.compile(r"\d{3,}")
+"""A number that tells one target from the others: buckets of the pull requests 611 and 618."""
 _FILLER = 3
 _SHORT = 3
 """Maximum number of characters of a name that is too short to be recognized in a text."""
@@ -73,7 +75,7 @@ def broken_limit(episode: Episode, operation: Operation) -> Broken | None:
             continue
         kept = _without_ordered(request, operation)
         is_ordered = operation.verb == "delete" and bool(operation.targets) and not kept.targets
-        broken = _broken(request, kept, episode, is_ordered=is_ordered)
+        broken = _broken(request, kept, operation.targets, episode, is_ordered=is_ordered)
         if broken is not None:
             return broken
     return None
@@ -99,10 +101,16 @@ def _without_ordered(request: str, operation: Operation) -> Operation:
     clauses = [clause for clause in _CLAUSE.split(request) if clause]
     allowed = " ".join(each for each in clauses if not (words("forbid").within(each) or words("keep").within(each)))
     given = {word.strip(".,;:") for word in allowed.split() if _SPECIFIC.search(word)}
+    numbers = set(_NUMBER.findall(allowed))
     kept = tuple(
         target
         for target in operation.targets
-        if len(target) <= _SHORT or not (_names(allowed, target) or any(_names(target, each) for each in given))
+        if len(target) <= _SHORT
+        or not (
+            _names(allowed, target)
+            or any(_names(target, each) for each in given)
+            or not numbers.isdisjoint(_NUMBER.findall(target))
+        )
     )
     return msgspec.structs.replace(operation, targets=kept)
 
@@ -111,11 +119,16 @@ def _names(text: str, name: str) -> bool:
     return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", text, re.IGNORECASE) is not None
 
 
-def _broken(request: str, operation: Operation, episode: Episode, *, is_ordered: bool) -> Broken | None:
+def _broken(
+    request: str, operation: Operation, named: tuple[str, ...], episode: Episode, *, is_ordered: bool
+) -> Broken | None:
     if operation.verb in ("delete", "discard", "force") or (operation.verb == "send" and operation.is_wide):
         for sentence in _SENTENCE.split(request):
             for concept in ("ask_first", "dry_run"):
-                if words(concept).within(sentence):
+                places = words(concept).find(sentence)
+                # A word in the name of a target limits nothing: preview-pr-611.
+                found = {sentence[start:end].lower() for start, end in places}
+                if any(not any(word in target.lower() for target in named) for word in found):
                     return Broken(concept, sentence.strip())
     # What the same request orders by name is no part of what it forbids in general: "no other", "not for good".
     for clause in () if is_ordered else _CLAUSE.split(request):

@@ -88,6 +88,9 @@ _NAMED_TOOLS = {
 def _named_kind(name: str) -> Kind:
     if name in _NAMED_TOOLS:
         return _NAMED_TOOLS[name]
+    service, _, last = name.rpartition(".")
+    if service and any(part.lower() in _KINDS for part in _PARTS.findall(last)):
+        return _named_kind(last)  # `pay.list_refunds` pays nothing
     parts = [part.lower() for part in _PARTS.findall(name)]
     known = [(part, _KINDS[part]) for part in parts if part in _KINDS]
     shows_figures = bool(parts) and parts[-1] in _FIGURES

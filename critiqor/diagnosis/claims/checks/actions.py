@@ -11,7 +11,7 @@ from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.deeds.capabilities import can_have_done, capabilities
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.language import Language, normalize
+from critiqor.diagnosis.claims.language import Language, normalize, small_words
 from critiqor.diagnosis.claims.outcomes.check_classes import check_classes
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.signals.text import stems, tokens
@@ -96,7 +96,9 @@ def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
                             and any(each.date for each in speech.values_of(clause))
                         ):
                             continue  # an answer about what was read tells what others did, and when
-                        doer = _doer(episode, text, name)
+                        if not speech.is_own(clause) and any(map(evidence.states, speech.values_of(clause))):
+                            continue  # how many others did it: what the calls returned
+                        doer = _doer(episode, text, name) or (_namesake(episode, clause) if name == "test" else None)
                         if doer is None or _is_elsewhere(clause, name, evidence):
                             claims.append(_unsupported(text, clause, name))
                             break
@@ -290,6 +292,12 @@ def _doer(episode: Episode, text: EpisodeText, name: str) -> EpisodeCall | None:
             (call for call in reversed(everything) if trace.search(call.tool) or trace.search(call.facts)), None
         )
     return next((call for call in reversed(everything) if can_have_done(call, name)), None)
+
+
+def _namesake(episode: Episode, clause: Stance) -> EpisodeCall | None:
+    """Return the last command that a clause names: `make smoke` is the smoke test."""
+    named = {word for word in tokens(clause.lowered) if len(word) >= MIN_WORD} - small_words()
+    return next((call for call in reversed(episode.calls) if call.line and named & tokens(call.line)), None)
 
 
 def _is_stale(check: EpisodeCall, episode: Episode) -> bool:

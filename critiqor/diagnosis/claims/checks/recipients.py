@@ -67,7 +67,7 @@ def _mixup(episode: Episode, answer: EpisodeText) -> _Mixup | None:
             said = said or _words(answer.text) | _words(episode.request)
             for records in _earlier_lists(episode, call, value):
                 holding = [record for record in records if record.holds(value)]
-                if len(holding) != 1 or _uses_several(call, records):
+                if len(holding) != 1 or _are_several(reached, records):
                     continue
                 used = holding[0]
                 names = Counter(name.lower() for record in records for name in set(record.names))
@@ -89,10 +89,9 @@ def _reaches(call: EpisodeCall) -> bool:
     return (call.kind is not Kind.CHANGE or '"path"' not in call.arguments) and call.meaning.state != "failure"
 
 
-def _uses_several(call: EpisodeCall, records: list[Record]) -> bool:
-    """Return whether a call takes several records of a list, each by a value of its own."""
-    own = {number for _, text in arguments_of(call) for number in _holders(records, text.lower())}
-    return len(own) > 1
+def _are_several(values: set[str], records: list[Record]) -> bool:
+    """Return whether several records of a list were used, each by a value of its own: then none stands for another."""
+    return len({number for value in values for number in _holders(records, value)}) > 1
 
 
 def _holders(records: list[Record], value: str) -> list[int]:

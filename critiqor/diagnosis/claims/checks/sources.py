@@ -136,10 +136,17 @@ _OWN_PART = re.compile(
 _DOI = re.compile(r"10\.\d{4,}/\S+")
 
 
+_RANGE = re.compile(r"([a-z]+\d+)[-–—]([a-z]+\d+)")
+"""From one identifier to another: P01-P03."""
+
+
 def _is_known(value: Value, evidence: Evidence) -> bool:
     text = value.text.lower()
     given = evidence.episode.request.lower()
     if text in evidence.seen or text in given:
+        return True
+    ends = _RANGE.fullmatch(text)
+    if ends is not None and all(end in evidence.seen or end in given for end in ends.groups()):
         return True
     bare = re.sub(r"[\W_]", "", text)
     if text.startswith("+"):

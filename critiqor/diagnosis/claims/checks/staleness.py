@@ -106,7 +106,11 @@ def _is_disclosed(speech: Speech, look: EpisodeCall) -> bool:
     classes = check_classes(look)
     return any(
         (stance.is_bad_news or stance.is_uncertain)
-        and (any(speech.has(stance, f"subjects.{name}") for name in classes) or speech.has(stance, "actions.rerun"))
+        and (
+            any(speech.has(stance, f"subjects.{name}") for name in classes)
+            or speech.has(stance, "actions.rerun")
+            or (speech.has(stance, "negations") and speech.is_own(stance))  # "and I have not run them again"
+        )
         for stance in speech.stances
     )
 
