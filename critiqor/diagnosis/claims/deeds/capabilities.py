@@ -14,7 +14,7 @@ from critiqor.diagnosis.claims.call_arguments import decoded_arguments
 from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.results.command_results import plan_of
 from critiqor.diagnosis.results.programs import Program
-from critiqor.diagnosis.signals.tool_calls import is_verb_of_tool, words_of_tool
+from critiqor.diagnosis.signals.tool_calls import is_verb_of_tool, kind_of_verb, words_of_tool
 from critiqor.spans.calls import Kind
 
 FILE = Path(__file__).with_name("capabilities.toml")
@@ -200,10 +200,19 @@ def _runs(program: Program, call: EpisodeCall, capability: Capability) -> bool:
     is_named = not words.isdisjoint(capability.commands)
     is_unknown = program.kind == "program" and program.name.lower() not in _known_commands()
     if program.kind == "script" or is_unknown:
+        if (purpose := _purpose(parts)) and not is_named:
+            return _meets(purpose, capability.tools | capability.commands)
         return is_named or not call.is_check or _FILE.search(call.line) is not None
     if capability.needs_effect and (program.kind == "lookup" or _reads_rows(program, call.line)):
         return is_named and ">" in call.line
     return is_named
+
+
+def _purpose(parts: list[str]) -> frozenset[str]:
+    """Return the words in the name of a script if one of them says what it does: `purge_sessions.py` is no backup."""
+    name = next((part for part in parts if _FILE.search(part)), "")
+    words = words_of_tool(name.rpartition("/")[2].partition(".")[0])
+    return words if any(kind_of_verb(word) in (Kind.ACTION, Kind.CHANGE) for word in words) else frozenset()
 
 
 def _reads_rows(program: Program, line: str) -> bool:

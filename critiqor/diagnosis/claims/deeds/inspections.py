@@ -189,8 +189,11 @@ def _too_few(evidence: Evidence, speech: Speech, clause: Stance) -> str:
         if noun is None:
             continue
         stem = folded(noun[1])[:5]
-        names = {folded(one.key).rsplit("/", 1)[-1] for call in evidence.calls for one in references(call)}
-        named = {name for name in names if stem in name}
+        lists = [{folded(one.key).rsplit("/", 1)[-1] for one in references(call)} for call in evidence.calls]
+        named = {name for names in lists for name in names if stem in name}
+        if len(named) < value.number:
+            # A list with just as many entries is what is counted, whatever they are called.
+            named = next((names for names in lists if len(names) == value.number), set())
         opened = _opened(evidence)
         if len(named) < value.number or any(_BULK.search(call.line) for call in opened):
             continue
