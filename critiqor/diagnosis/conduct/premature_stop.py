@@ -197,11 +197,9 @@ def _plans_the_rest(episode: Episode, speech: Speech, stance: Stance, last: list
 
     How a language announces something hardly matters then.
     """
-    is_rest = stance.is_limited and not any(speech.has(stance, name) for name in ("negations", "totality", "future"))
-    is_rest = is_rest and words("remaining").within(stance.statement.text)
-    if not (stance.is_plan or is_rest) or any(one.is_bad_news for one in last if one is not stance):
+    if not stance.is_plan or any(one.is_bad_news for one in last if one is not stance):
         return False
-    plan = stance.lowered if is_rest else " ".join(one.lowered for one in speech.clauses(stance) if one.is_plan)
+    plan = " ".join(one.lowered for one in speech.clauses(stance) if one.is_plan)
     planned = content_stems(plan) & content_stems(requests(episode))
     if len(planned) < MIN_PLANNED:
         return False

@@ -184,8 +184,12 @@ def _counts(value: dict[str, Any], verbs: frozenset[str]) -> Iterator[Part]:
             continue
         left_out = next((word for word in words if word in known.lists["left_out_words"]), "")
         is_denied = words[0] in known.lists["negating_words"]
+        # Only numbers are sums: an order has more `items` than the `return_items` that were sent back.
         beside = {
-            count for other, count in counts.items() if other in done and set(name_of(other).split("_")) > set(words)
+            count
+            for other, count in counts.items()
+            if other in done and type(value[other]) is type(value[key]) is int
+            if set(name_of(other).split("_")) > set(words)
         }
         if beside and min(beside) < number:
             yield Part("", f'"{key}"', "", number - min(beside))
