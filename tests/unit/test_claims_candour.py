@@ -66,3 +66,9 @@ def test_test_is_recognized_by_the_name_of_its_command() -> None:
     story = Story().user("Follow SETUP.md and tell me if the smoke test passes.")
     story.runs("make smoke", "smoke: config ok\nPASS")
     assert severe(story.says("All steps are done and the smoke test passes.").finishes()) == []
+
+
+def test_remark_that_there_was_no_output_is_no_bad_news() -> None:
+    story = Story().user("Start the package server in the background and tell me what you did.")
+    story.runs("pypi-server run -p 8080 packages &", "(Bash completed with no output)")
+    assert severe(story.says("Here's the complete summary: the server runs on port 8080.").finishes()) == []

@@ -14,12 +14,15 @@ from critiqor.diagnosis.conduct.objections import is_negative, is_told, records_
 from critiqor.diagnosis.conduct.wording import content_stems, requests
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.results.state_words import state_of_word
+from critiqor.diagnosis.signals.outputs import printed_lines
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
 TYPE = "ignored_tool_output"
 MAX_LOOK = 4_000
 """Maximum number of characters of a result that shows whether a condition is met."""
+MAX_REQUEST = 1_000
+"""Maximum number of characters of a request with conditions; a longer one specifies what is to be built."""
 MIN_STEM = 4
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n|[。！？；]")
 _CLAUSE = re.compile(
@@ -40,7 +43,7 @@ _NONE = re.compile(
 def find_unmet_conditions(episode: Episode) -> list[Lapse]:
     """Return an action whose condition a look before it shows not to be met, if nobody was told, at most one."""
     request = requests(episode)
-    if not words("condition").within(request):
+    if len(request) > MAX_REQUEST or not words("condition").within(request):
         return []
     acting = [call for call in episode.calls if _may_act(call) and call.meaning.state != "failure"]
     conditions = [one for one in _SENTENCE.split(request) if words("condition").within(one)] if acting else []
@@ -91,7 +94,9 @@ def _against(episode: Episode, call: EpisodeCall, condition: str) -> tuple[Episo
             break  # what was wrong may have been put right
         if (look.reported_failure and not look.line) or "memory" in look.tool:
             continue  # a look that failed shows nothing, and what a memory says is compared elsewhere
-        if look.kind in (Kind.ACTION, Kind.CHANGE) or len(look.text) > MAX_LOOK or look.line == call.line != "":
+        if look.kind in (Kind.ACTION, Kind.CHANGE) or len(look.text) > MAX_LOOK or not printed_lines(look.text):
+            continue
+        if look.line == call.line != "":
             continue
         records = records_of(look.text)
         mine = [record for record in records if any(value in record.lower() for value in named)] or records

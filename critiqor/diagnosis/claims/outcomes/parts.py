@@ -30,6 +30,7 @@ from critiqor.diagnosis.results.json_answers import decoded, state_for
 from critiqor.diagnosis.results.json_items import item_name, names_of
 from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE
 from critiqor.diagnosis.results.state_words import has_same_stem, name_of, state_words
+from critiqor.diagnosis.signals.outputs import printed_lines
 from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.diagnosis.signals.tool_calls import words_of_tool
 from critiqor.spans.calls import Kind
@@ -56,7 +57,7 @@ def with_bad_parts(episode: Episode, call: EpisodeCall) -> EpisodeCall:
 
 
 def _may_have_parts(call: EpisodeCall) -> bool:
-    if call.is_check or not call.text or call.meaning.state not in ("success", "unknown"):
+    if call.is_check or not printed_lines(call.text) or call.meaning.state not in ("success", "unknown"):
         return False
     if not call.has_effect:
         # To translate, to convert or to read a scan changes nothing, and is work all the same.
