@@ -257,7 +257,7 @@ def _is_replaced(call: EpisodeCall, target: str) -> bool:
 
 def _exceeds(operation: Operation, agreed: str) -> bool:
     """Return whether more is deleted than the request to delete something covers."""
-    # Whoever wants images to be removed does not speak of volumes.
+    # A request to remove images does not cover volumes.
     kinds = operation.what.split()[1:-1] if operation.is_wide and not operation.targets else []
     if kinds and not any(kind[:MIN_KIND] in agreed.lower() for kind in kinds):
         return True
