@@ -25,7 +25,7 @@ def _has_variables(process: psutil.Process, mark: Mapping[str, str]) -> bool:
 
 
 def agent_processes(folder: Path) -> list[psutil.Process]:
-    """Return the processes whose environment variables say that they are recorded into this folder or one below it."""
+    """Return the processes whose environment variables name this folder, or one below it, as their runs folder."""
     found = []
     for process in psutil.process_iter():
         try:

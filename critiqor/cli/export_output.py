@@ -31,7 +31,7 @@ class FormatChoice(click.Choice[str]):
         self._reports = reports
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the name of a format. Print a warning for every extension that cannot be used."""
+        """Return the name of an output format of an export. Print a warning for each extension that cannot be used."""
         if value in self.choices:
             return value
         extensions = extension_formats()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def offline_pages(run: Run) -> Iterator[bytes]:
-    """Yield the pages of a run as one HTML file. The dashboard is slow to import, so it is imported by this call."""
+    """Yield the dashboard of a run as one HTML file. Its package is slow to import, so this call imports it."""
     from critiqor.dashboard.render import offline
 
     return offline.offline_pages(run)

@@ -54,7 +54,7 @@ def describe_search(call: ToolCall, text: str) -> None:
 
 
 def describe_answer(call: ToolCall, text: str) -> None:
-    """Describe what later calls are compared with: the hits of a search, a final state, names of what was started."""
+    """Add to the description of a call what later ones are compared with: hits, a final state, what it started."""
     if call.kind is Kind.LOOKUP:
         # A program that answers with JSON asks a service.
         lists = _may_search(call.tool) or text[:1] in ("{", "[")
@@ -102,7 +102,7 @@ def _complaints(call: ToolCall, text: str) -> str:
 
 
 def is_expected_failure(call: ToolCall, code: int | None, output: str) -> bool:
-    """Return whether a reported failure is a normal answer: a search without a match, or a stopped process."""
+    """Return whether a call is described as a normal one although it failed: no match, or a stopped process."""
     if not runs_commands(call.tool):
         return False
     if code is None and (stated := stated_code(output)) is not None:

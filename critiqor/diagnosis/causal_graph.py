@@ -84,7 +84,7 @@ def causes_behind(graph: CausalGraph, finding_id: str) -> set[str]:
 
 
 def depths(graph: CausalGraph) -> dict[str, int]:
-    """Return the length of the longest chain of causes of each finding; 0 if no other finding caused it."""
+    """Return the depth of each finding in the causal graph of a diagnosis; 0 if no other finding caused it."""
     findings = [node.id for node in graph.nodes if node.kind == "finding"]
     depth = dict.fromkeys(findings, 0)
     between = [(edge.source, edge.target) for edge in graph.edges if edge.source in depth and edge.target in depth]

@@ -52,7 +52,7 @@ def _word(text: str) -> str:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the exception that an entry point raised in one short line."""
+    """Return the exception of an entry point that cannot be used, in one short line."""
     text = error.message if isinstance(error, CritiqorError) else f"{type(error).__name__}: {error}"
     return sanitize_line(text, 300)
 

@@ -82,7 +82,7 @@ def elapsed_ms(start: int, end: int) -> int | float:
 
 
 def as_duration(milliseconds: Any) -> int | float | None:
-    """Convert an untyped value to a plausible number of milliseconds."""
+    """Convert a value of an imported file to a plausible number of milliseconds; None if it is none."""
     number = as_number(milliseconds)
     return None if number is None or number >= _MAX_NUMBER else _round_ms(number)
 

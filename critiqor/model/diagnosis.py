@@ -80,7 +80,7 @@ class DetectorRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def problem(self) -> str | None:
-        """What went wrong, with the names of detector and package; None if nothing did."""
+        """What the diagnosis says went wrong with a detector, with its name and package; None if nothing did."""
         if self.state == "ok":
             return None
         return f"detector {self.detector} of {self.package} {self.version} {self.state}: {self.reason}"
@@ -473,5 +473,5 @@ class BriefDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def was_profiled(diagnosis: Diagnosis) -> bool:
-    """Return whether the diagnosed run was slowed down by deep profiling."""
+    """Return whether a diagnosis is of a run that was slowed down by deep profiling."""
     return diagnosis.timeline is not None and diagnosis.timeline.profiled

@@ -388,7 +388,7 @@ _LINE_ID = re.compile(r"timeline_(\d{7,})")
 
 
 def line_id(line: int) -> str:
-    """Return the id of a line of the timeline, which stands in a finding where others have an event id."""
+    """Return the id of a line in the model of a timeline; a finding has it where others have an event id."""
     return f"timeline_{line:07d}"
 
 

@@ -70,7 +70,7 @@ class SessionRow(NamedTuple):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The texts of the row, in the order of `SESSION_HEADS`."""
+        """The texts of a session's row in the table of verdicts, in the order of `SESSION_HEADS`."""
         return (self.name, self.trust, self.readiness, self.task, self.cost, self.agent_runs, self.findings)
 
 
@@ -114,7 +114,7 @@ def _unobserved(diagnosis: Diagnosis | BriefDiagnosis) -> str:
 
 
 def session_table(diagnosis: Diagnosis, verdict: Verdict, max_rows: int | None = None) -> SessionTable:
-    """Return the verdict on every session, or on the first `max_rows` ones."""
+    """Return the table of verdicts: one on every session, or on the first `max_rows` ones."""
     if not diagnosis.has_several_sessions:
         return SessionTable([], None)
     hidden = diagnosis.sessions[max_rows:] if max_rows is not None else []

@@ -49,7 +49,7 @@ def plugin_folder() -> Path:
 
 
 def read_plugin_policy(path: Path) -> PluginPolicy:
-    """Read the plugin settings of a configuration file and its includes. Never raises: see `PluginPolicy.problem`."""
+    """Read whether a configuration file allows the recorder plugin. Never raises: see `PluginPolicy.problem`."""
     try:
         document = read_document(path)
     except UsageError as error:

@@ -86,7 +86,7 @@ def timestamp(text: str) -> str:
 
 
 def day(text: str) -> str | None:
-    """Return a date; None for any other text."""
+    """Return the date that replaces a text in an anonymized run; None for a text that is no date."""
     return text if _DAY.fullmatch(text) else None
 
 

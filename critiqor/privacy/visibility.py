@@ -36,7 +36,7 @@ class Viewer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_user(self) -> bool:
-        """Whether this viewer is the user who started the dashboard, who sees all runs of its tenants."""
+        """Whether all runs of its tenants are visible to this viewer: the user who started the dashboard."""
         return bool(self.tenants)
 
 

@@ -24,7 +24,7 @@ def is_owner_alive(head: RunHead) -> bool:
 
 
 def process_mark(paths: SessionPaths, run_id: str) -> dict[str, str]:
-    """Return the environment variables by which the processes of a run are found."""
+    """Return the environment variables by which the processes of a run are found if its owner is gone."""
     return {"CRITIQOR_RUN_ID": run_id, "CRITIQOR_RUNS_DIR": str(paths.runs_dir)}
 
 

@@ -102,7 +102,7 @@ class _Events(msgspec.Struct):
 
 
 def restore_journal(document: Path, journal: Path) -> None:
-    """Write a journal from the events of session.json, for recorders that write no journal."""
+    """Write the journal of a recorder that has none, from the events of its session.json."""
     try:
         events = msgspec.json.decode(document.read_bytes(), type=_Events).events
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):

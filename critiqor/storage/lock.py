@@ -43,7 +43,7 @@ def take_permanent_lock(lock: Path) -> None:
 
 
 def is_sealed(lock: Path) -> bool:
-    """Whether session.json is locked permanently; a lock that cannot be read does not count."""
+    """Whether a lock is permanent, as that of session.json after sealing; one that cannot be read does not count."""
     try:
         return lock.read_bytes() == SEALED
     except OSError:

@@ -55,7 +55,7 @@ _BULKY = frozenset({"diagnosis", "failure_analysis", "causal_graph", "cost_analy
 
 
 def new_record(paths: SessionPaths, metadata: Metadata, owner: Owner | None, moment: int) -> SessionRecord:
-    """Return the record of a new run, and create its folder and redaction key. The caller holds the folder's lock.
+    """Return a new run record, and create the run's folder and redaction key. The caller holds the folder's lock.
 
     The record itself is not written yet.
     """

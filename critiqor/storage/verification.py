@@ -74,7 +74,7 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
 
 
 def file_digest(path: Path, limit: int | None = None) -> str | None:
-    """Return the digest by which a file, or its first `limit` bytes, is verified; None if the file does not exist."""
+    """Return the digest for the verification of a file, or of its first `limit` bytes; None if there is no file."""
     digest = hashlib.sha256()
     try:
         for data in read_chunks(path, limit):

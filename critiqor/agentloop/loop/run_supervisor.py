@@ -94,7 +94,7 @@ class RunSupervisor:
 
 
 def emit_run_end(run: Run, services: Services, outcome: RunOutcome) -> None:
-    """Emit the end of a run's lifecycle, unless it was already emitted."""
+    """Emit the end of the lifecycle of a run that is supervised, unless it was already emitted."""
     if run.has_emitted_end:
         return
     data: dict[str, Any] = {

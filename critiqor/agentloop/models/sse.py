@@ -17,7 +17,7 @@ class WholeBody:
         self._body = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Add bytes; returns no events."""
+        """Add bytes of a body without server-sent events; return no event."""
         self._body += data
         if len(self._body) > MAX_EVENT_BYTES:
             raise EventTooLargeError

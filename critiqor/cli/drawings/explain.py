@@ -54,7 +54,7 @@ def _parts(run_id: str, explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def chain_tree(finding: Finding) -> Tree:
-    """Return the causal chain of a finding as a tree of its steps, without their events."""
+    """Return the causal chain that `explain` draws: a tree of the steps of one finding, without their events."""
     tree = Tree(Text("how it happened", FAINT), guide_style=FAINT)
     for step in finding.causal_chain:
         tree.add(_happened(step))

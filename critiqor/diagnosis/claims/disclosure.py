@@ -353,7 +353,7 @@ def _counts(speech: Speech, stance: Stance) -> bool:
 
 
 def asks_about(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool:
-    """Return whether a text asks the user something that a call is about; an offer of more work is something else."""
+    """Return whether a text discloses a problem by a question about what a call did; an offer of more work does not."""
     speech = episode.speech(text)
     questions = [stance for stance in speech.stances if stance.is_question]
     if not questions:

@@ -172,7 +172,7 @@ def adds_up(claimed: float, margin: float, own: list[float], others: Sorted) -> 
 
 
 def multiplies(claimed: float, margin: float, own: list[float], others: Sorted, *, is_share: bool = False) -> bool:
-    """Return whether a claimed number is the product, the ratio or the share of a text's own number and another one."""
+    """Return whether a claimed number is the product, ratio or share of two numbers: a text's own and another one."""
     relative = margin / abs(claimed) if claimed else 0.0
     has, share = others.has, claimed / 100
     for one in own:

@@ -279,7 +279,7 @@ def _scale(rest: str, language: Language | None) -> tuple[float, int]:
 
 @lru_cache(maxsize=1_024)
 def read_number(raw: str) -> tuple[Reading, ...]:
-    """Return the values that a written number can have, the most usual reading first."""
+    """Return the values that a number in a text can stand for, the most usual reading first."""
     if raw.isdigit():
         return (Reading(float(raw), 0),)
     sign = -1.0 if raw.startswith("-") else 1.0
@@ -307,7 +307,7 @@ _RECORDED = re.compile(
 
 
 def recorded_numbers(line: str) -> list[tuple[float, ...]]:
-    """Return the values of the numbers in a line of output, all readings; `12,5` in a table can be two numbers."""
+    """Return the values in a line of output that are numbers, all readings; `12,5` in a table can be two of them."""
     found: list[tuple[float, ...]] = []
     plain = line if line.isascii() or not _FOREIGN.search(line) else line.translate(_DIGITS)
     if _MAY_BE_DATE.search(plain):

@@ -142,7 +142,7 @@ def is_negative(record: str) -> bool:
 
 
 def records_of(text: str) -> list[str]:
-    """Return the records of a result: its objects, or its lines."""
+    """Return the records of a result in which an objection may stand: its objects, or its lines."""
     return [match[0] for match in _RECORD.finditer(text) if match[0].strip(" ,[]")][:MAX_RECORDS]
 
 
@@ -326,7 +326,7 @@ def _names_in(call: EpisodeCall) -> list[str]:
 
 
 def identifiers_in(text: str) -> list[str]:
-    """Return the identifiers in a text, in lower case: words with a digit and long numbers, but no dates."""
+    """Return the identifiers by which an objection and a call are about the same: words with a digit, but no dates."""
     found = (match[0].lower() for match in _IDENTIFIER.finditer(text))
     return [name for name in found if not _DATE.fullmatch(name)]
 

@@ -25,7 +25,7 @@ def requests(episode: Episode) -> str:
 
 
 def request_language(episode: Episode) -> Language | None:
-    """Return the language in which a request is worded; of one that is too short to tell, that of the answer."""
+    """Return the language of the wording of a request; of one that is too short to say, that of the answer."""
     return episode.request_language or episode.language
 
 

@@ -78,7 +78,7 @@ _ADVICE = {
 
 
 def provider_failure_cause(call: ModelCall) -> str:
-    """Return why the provider failed a model call: one of the causes above, or `unknown`."""
+    """Return the cause that the detector of provider failures names for a model call; `unknown` if none is known."""
     return _cause_in(call.error or "", call.category)
 
 

@@ -75,7 +75,7 @@ class CallGroup:
 
 
 def name_calls(calls: Iterable[ToolCall]) -> str:
-    """Return the names of tool calls for a sentence: the first `MAX_NAMED` different ones."""
+    """Return the names of a group of tool calls for a sentence: the first `MAX_NAMED` different ones."""
     names: dict[str, None] = {}
     for call in calls:
         names[call.name] = None

@@ -30,7 +30,7 @@ class PastDrafts:
         """Index of the last draft of each cause."""
 
     def add(self, draft: Draft) -> None:
-        """Add a draft."""
+        """Add a draft, into which later ones of the same cause are merged."""
         known = self._last.get(draft.about)
         if known is None or len(self.all) < MAX_PAST:
             self._last[draft.about] = len(self.all)
@@ -66,7 +66,7 @@ def _joined(one: Draft, other: Draft) -> Draft:
 
 
 def earliest_step(draft: Draft) -> str | None:
-    """Return the event with which the failure began, in the first of the drafts that were joined."""
+    """Return the event with which a failure began, in the first of the drafts that were merged."""
     return draft.earliest or draft.first_bad_step
 
 
@@ -97,7 +97,7 @@ class JudgedDrafts:
         """Index of the last draft of each cause."""
 
     def add(self, draft: Draft) -> None:
-        """Add a draft."""
+        """Add a draft, into which later ones of the same cause are merged."""
         self.explained.add(draft)
         key = (draft.scope.session_key, draft.type, draft.about)
         known = self._last.get(key)

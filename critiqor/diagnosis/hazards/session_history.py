@@ -23,7 +23,7 @@ def requests_of(episode: Episode) -> list[str]:
 
 
 def agreed_text(episode: Episode) -> str:
-    """Return what the user wrote, with the messages of the agent to which the user replied."""
+    """Return the history of what the user agreed to: all requests, with the messages of the agent they replied to."""
     parts: list[str] = []
     for each in reversed(episode.earlier):
         parts += [text.text for text in (*each.requests, *each.messages[-1:])]

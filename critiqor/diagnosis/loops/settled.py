@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from critiqor.diagnosis.loops.clusters import Loop, LoopClusters
 from critiqor.diagnosis.results.json_answers import decoded
 from critiqor.diagnosis.results.state_words import normal_state, state_words
-from critiqor.diagnosis.signals.text import pattern_check
+from critiqor.diagnosis.signals.literals import pattern_check
 from critiqor.spans.calls import ToolCall
 
 MIN_SETTLED = 3

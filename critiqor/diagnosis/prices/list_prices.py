@@ -35,7 +35,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Like `input` if missing."""
 
     def cost(self, tokens: Tokens) -> float:
-        """Return the cost of a model call in US dollars."""
+        """Return the cost of a model call at list prices, in US dollars."""
         read = self.input if self.cache_read is None else self.cache_read
         written = self.input if self.cache_write is None else self.cache_write
         parts = (self.input, self.output, read, written)

@@ -147,7 +147,7 @@ class _Call:
 
 
 def state_for(verbs: frozenset[str], arguments: str, value: str) -> ResultState | None:
-    """Return what a state says of a call with these verbs in its name: `cancelled` is the success of `cancel_order`."""
+    """Return what a state in a JSON answer says of a call: `cancelled` is the success of `cancel_order`."""
     return _Call(verbs, arguments, lookup=False).state_of(value)
 
 

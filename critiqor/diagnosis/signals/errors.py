@@ -105,5 +105,5 @@ def is_refused_by_shell(output: str) -> bool:
 
 
 def names_no_program(line: str, output: str) -> bool:
-    """Return whether a refused command line does not even name a program, so that nobody can say what it was for."""
+    """Return whether the error of a command line is that it names no program, so that its purpose is not known."""
     return _NO_NAME.match(line) is not None and is_refused_by_shell(output)

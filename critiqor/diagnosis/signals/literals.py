@@ -1,11 +1,53 @@
-"""Which of many literals can be in a text: one look at each of its pieces tells it for all of them."""
+"""Literal characters that must be in a text for a pattern to match: a fast check before a slow search."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 
 MAX_KNOWN = 5_000
 """Maximum number of pieces whose marks are remembered."""
+
+
+_BEGINNING = re.compile(r"(?:[\w :='-]|\\[.\[{(])*(?![?*+{|])")
+"""The literal characters with which a pattern begins."""
+
+
+def literal_beginning(pattern: str) -> str:
+    """Return the literal characters with which a pattern begins, so that they are in each text with a match."""
+    found = _BEGINNING.match(pattern)
+    return found[0].replace("\\", "") if found else ""
+
+
+def pattern_check(*patterns: str) -> Callable[[str], bool]:
+    """Return a fast check whether a text matches any of these patterns. Literal beginnings are the fastest."""
+    # `in` is several times as fast as a search, and most texts do not even contain the beginning of a pattern.
+    begin = {pattern: _BEGINNING.match(pattern)[0] for pattern in patterns}  # type: ignore[index]
+    literals = tuple(pattern for pattern in patterns if begin[pattern] == pattern)
+    others = tuple(
+        (begin[each].replace("\\", ""), re.compile(each).search) for each in patterns if each not in literals
+    )
+
+    def may_match(text: str) -> bool:
+        for literal in literals:
+            if literal in text:
+                return True
+        for beginning, search in others:  # noqa: SIM110 - a generator costs more than the check
+            if beginning in text and search(text):
+                return True
+        return False
+
+    return may_match
+
+
+def folded(lowered: str) -> str:
+    """Return a text in lower case so that what a pattern finds without regard to case is in it in small letters.
+
+    To such a pattern, the Turkish letters I with and without a dot are an i, and the long s is an s.
+    """
+    if lowered.isascii():
+        return lowered
+    return lowered.replace("i\u0307", "i").replace("\u0131", "i").replace("\u017f", "s")
 
 
 class LiteralIndex:

@@ -14,7 +14,8 @@ from zlib import crc32
 
 import msgspec
 
-from critiqor.diagnosis.signals.text import canonical_json, decode_json, encoded, pattern_check, without_clock
+from critiqor.diagnosis.signals.literals import pattern_check
+from critiqor.diagnosis.signals.text import canonical_json, decode_json, encoded, without_clock
 
 MAX_COMPARED = 8 * 1024
 """Maximum number of characters of an output that is compared in this way; a longer one has to be equal."""
@@ -170,7 +171,7 @@ class NoiselessAnswers:
         self._last: OrderedDict[Hashable, _Answer] = OrderedDict()
 
     def mark(self, key: Hashable, text: str, mark: bytes) -> bytes:
-        """Return the mark of an output: that of the last one of the same call if both are the same without noise.
+        """Return the mark of an output: that of the last one of the same call if only noise, such as times, differs.
 
         `mark` identifies the output itself.
         """

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from critiqor.diagnosis.signals.text import decode_json, pattern_check, words
+from critiqor.diagnosis.signals.literals import pattern_check
+from critiqor.diagnosis.signals.text import decode_json, words
 
 
 def cut_size(value: Any) -> int:
@@ -135,5 +136,5 @@ _TRAILER = (
 
 
 def printed_lines(output: str) -> list[str]:
-    """Return the lines of output that a command printed, without the notes of OpenClaw or Claude Code about its end."""
+    """Return the lines of an output, without those that OpenClaw or Claude Code adds to outputs about its end."""
     return [line for line in output.splitlines() if line.strip() and not line.startswith(_TRAILER)]

@@ -184,7 +184,7 @@ _may_do_nothing = re.compile(r'"(?:command|cmd|script)":"(?:\s|\\[nrt])*(?::|tru
 
 
 def does_nothing(tool: str, arguments: str) -> bool:
-    """Return whether a call runs nothing but the null command: `: make install` succeeds without installing."""
+    """Return whether a tool call runs nothing but the null command: `: make install` succeeds without installing."""
     if not _may_do_nothing(arguments) or not runs_commands(tool):
         return False
     line = _line_in(arguments)
@@ -229,7 +229,7 @@ _TESTS = re.compile(
 
 
 def runs_tests(tool: str, arguments: str) -> bool:
-    """Return whether a call runs tests. `tool` is a tool that runs programs."""
+    """Return whether a tool call, by its tool and arguments, runs tests. `tool` is a tool that runs programs."""
     if "test" not in arguments.lower() and "test" not in tool.lower() and not _may_test(arguments):
         return False
     line = _line_in(arguments)

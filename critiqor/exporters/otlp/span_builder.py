@@ -57,7 +57,7 @@ class _HeldSpan(NamedTuple):
 
 
 def trace_id_of(run: RunHead) -> str:
-    """Return 32 hexadecimal digits: the same for every export of a run, different for every other run."""
+    """Return the trace id with which the spans of a run are built: 32 hexadecimal digits, the same for every export."""
     return _digest(16, run.run_id, run.timestamps.created_at)
 
 

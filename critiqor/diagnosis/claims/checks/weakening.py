@@ -24,7 +24,8 @@ from critiqor.diagnosis.claims.weakenings.measured_values import added_exception
 from critiqor.diagnosis.claims.weakenings.mentions import is_named, is_requested
 from critiqor.diagnosis.claims.weakenings.patterns import occurs, pattern, search
 from critiqor.diagnosis.claims.weakenings.signs import Sign, may_have_signs, signs_of
-from critiqor.diagnosis.signals.text import folded, stems, tokens
+from critiqor.diagnosis.signals.literals import folded
+from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 

@@ -95,7 +95,7 @@ def refers_only(call: EpisodeCall) -> bool:
 
 
 def is_answered_search(call: EpisodeCall) -> bool:
-    """Return whether a search found something, and showed no more of it than its name."""
+    """Return whether a look at something was only a search: it found a name, and showed no more of it."""
     return refers_only(call) and not brought_nothing(call) and bool(references(call))
 
 

@@ -96,7 +96,7 @@ def _impossible(episode: Episode, evidence: Evidence, answer: EpisodeText, speec
 
 
 def done_clauses(speech: Speech) -> Iterator[Stance]:
-    """Yield the clauses of a text that report something as done."""
+    """Yield the clauses of an answer that report a part of the request as done."""
     for stance in speech.stances:
         if stance.is_question or stance.is_attributed or stance.is_uncertain or stance.statement.cells:
             continue

@@ -69,7 +69,7 @@ def _may_have_parts(call: EpisodeCall) -> bool:
 
 
 def says_bad_news(language: Language | None, text: str) -> bool:
-    """Return whether a text says that something is wrong, in its own language or in this one."""
+    """Return whether a remark in a part of a result says that something is wrong, in its own language or this one."""
     speech = Speech(text[:MAX_REMARK], language_of(text) or language)
     bad = [stance for stance in speech.stances if stance.is_bad_news and not stance.is_plan]
     return any(not _NONE.search(stance.lowered) for stance in bad) and not is_harmless(text.lower())

@@ -91,7 +91,7 @@ def bad_word(lowered: str) -> str:
 def parts_of_text(
     text: str, judge: Judge, is_bad_news: Callable[[str], bool], names: frozenset[str] = frozenset()
 ) -> list[Part]:
-    """Return the lines of an output that say of one thing, or of a number of them, that it is in trouble.
+    """Return the rows of an output that say of one thing, or of a number of them, that it is in trouble.
 
     `names` are those that the call was given, in lower case.
     """

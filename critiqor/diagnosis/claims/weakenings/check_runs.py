@@ -97,7 +97,7 @@ def counts_of(text: str) -> _Counts | None:
 
 
 def programs(line: str) -> set[str]:
-    """Return the programs of a command line that can run checks; others only show or prepare something."""
+    """Return the programs of a command line that run checks; others only show or prepare something."""
     return {match[1].rsplit("/", 1)[-1] for match in _PROGRAM.finditer(line)} - _PREPARING
 
 
