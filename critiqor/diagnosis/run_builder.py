@@ -31,7 +31,7 @@ from critiqor.diagnosis.runs.tool_catalog import SEARCH_TOOLS, ToolCatalog
 from critiqor.diagnosis.signals.admissions import admits_failure
 from critiqor.diagnosis.signals.compactions import is_compaction, summarizes_history
 from critiqor.diagnosis.signals.language_coverage import LanguageCoverage
-from critiqor.diagnosis.signals.noise import NoiselessAnswers
+from critiqor.diagnosis.signals.noise import NoiseFilter
 from critiqor.diagnosis.signals.outputs import cut_digests, cut_size
 from critiqor.diagnosis.signals.repetition import orders_repetition, tells_repetition
 from critiqor.diagnosis.signals.reported_numbers import amount
@@ -157,7 +157,7 @@ class RunBuilder:
         self.tools = ToolCatalog()
         self.languages = LanguageCoverage()
         self._unread: dict[Scope, list[_UnreadLookup]] = {}
-        self._answers = NoiselessAnswers()
+        self._answers = NoiseFilter()
         self._unread_hits = UnreadHits()
         self.claims = ClaimChecker()
         self._background_tests: set[tuple[str | None, str]] = set()

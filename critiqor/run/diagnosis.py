@@ -132,7 +132,7 @@ def diagnose_run(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[s
 
 
 def load_diagnosis(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
-    """Return the latest diagnosis of a run as a dictionary; `diagnose_run` makes a new one."""
+    """Return the diagnosis of a run that was saved last, as a dictionary; `diagnose_run` makes a new one."""
     paths = RunStore(runs_dir).paths
     return cast("dict[str, Any]", msgspec.to_builtins(records.load_diagnosis(paths, run_id)))
 

@@ -159,7 +159,7 @@ class _DocumentEnd(msgspec.Struct):
 
 
 def read_coverage(document: Path) -> Coverage:
-    """Return the coverage of a sealed session.json, reading only the end of the file."""
+    """Return the coverage that a sealed session document has, reading only its end."""
     with document.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         window = 1 << 13  # that is enough for most

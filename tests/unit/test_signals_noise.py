@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from critiqor.diagnosis.signals.noise import MAX_ANSWERS, MAX_COMPARED, NoiselessAnswers, items_of, without_noise
+from critiqor.diagnosis.signals.noise import MAX_ANSWERS, MAX_COMPARED, NoiseFilter, items_of, without_noise
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_may_be_the_subject_makes_a_difference(one: str, other: str) -> Non
 
 
 def test_an_answer_is_compared_with_the_last_one_of_the_same_call() -> None:
-    answers = NoiselessAnswers()
+    answers = NoiseFilter()
     first = answers.mark("status", '{"request_id":"a","state":"held"}', b"1")
     assert answers.mark("status", '{"request_id":"b","state":"held"}', b"2") == first
     assert answers.mark("status", '{"request_id":"c","state":"sent"}', b"3") == b"3"
@@ -54,13 +54,13 @@ def test_an_answer_is_compared_with_the_last_one_of_the_same_call() -> None:
 
 
 def test_long_answers_have_to_be_equal() -> None:
-    answers = NoiselessAnswers()
+    answers = NoiseFilter()
     answers.mark("log", "x\n" * MAX_COMPARED, b"1")
     assert answers.mark("log", "x\n" * MAX_COMPARED + "took 3 s", b"2") == b"2"
 
 
 def test_only_the_latest_answers_are_kept() -> None:
-    answers = NoiselessAnswers()
+    answers = NoiseFilter()
     for number in range(MAX_ANSWERS + 1):
         answers.mark(number, "attempt 1", b"%d" % number)
     assert answers.mark(0, "attempt 2", b"x") == b"x"

@@ -56,7 +56,7 @@ function monitoredRun() {
   if (!runId || !runsDir || !isRunId(runId)) return null;
   const existing = shared[SHARED];
   if (existing?.runId === runId && existing.runsDir === runsDir) return existing;
-  const recorder = new RunRecorder(runId, runsDir);
+  const recorder = new RunRecorder(runId, runsDir, { witness: process.env.CRITIQOR_WITNESS });
   return (shared[SHARED] = Object.assign(recorder, createListeners(recorder.router, () => recorder)));
 }
 

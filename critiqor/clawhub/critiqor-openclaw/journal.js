@@ -1,18 +1,26 @@
 // Appends records to the journal: one line per record and one write per line, by any number of processes at once. A record
-// that could not be written leaves a gap in its writer's numbering, which shows in the evidence that it is missing.
+// that could not be written leaves a gap in its writer's numbering, which shows in the evidence that it is missing; those at
+// the end are in the closing record, and in the reports to the witness.
 
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 
+import { ClosingRecord } from "./closing_record.js";
 import { serializeRecord } from "./payload.js";
 import { Redactor } from "./redact.js";
 
-/** @import { EventRecord } from "./events.js" */
+/**
+ * @import { EventRecord } from "./events.js"
+ * @import { Witness } from "./witness.js"
+ */
 
 /** @typedef {ReturnType<typeof runFiles>} RunFiles */
 
 const RETRY_AFTER_MS = 1000;
+// How long records may follow in the journal after the run was sealed by another process; they are no evidence any more.
+const CHECK_SEAL_AFTER_MS = 200;
+const DIGEST_LENGTH = 16;
 
 /** Content of the lock of session.json once the run is sealed. */
 export const SEALED = "sealed";
@@ -30,6 +38,8 @@ export function runFiles(runsDir, runId) {
     session: path.join(folder, "session.json"),
     sessionLock: path.join(folder, "session.json.lock"),
     redactionKey: path.join(folder, "redaction.key"),
+    /** @param {string} writer */
+    closingRecord: (writer) => path.join(folder, `recorder-${writer}.json`),
   };
 }
 
@@ -50,9 +60,14 @@ export class Journal {
   #sequence = 0;
   #latest = 0;
   #isTorn = false;
+  #closing = new ClosingRecord();
+  #checkSealAt = 0;
 
-  /** @param {RunFiles} files */
-  constructor(files, { makesFolder = true } = {}) {
+  /**
+   * @param {RunFiles} files
+   * @param {{ makesFolder?: boolean, witness?: (writer: string) => Witness | null }} [options]
+   */
+  constructor(files, { makesFolder = true, witness = () => null } = {}) {
     this.files = files;
     this.writer = process.pid.toString(36) + randomBytes(2).toString("hex");
     this.written = 0;
@@ -60,6 +75,7 @@ export class Journal {
     this.everTorn = false;
     this.retryAt = 0;
     this.sealed = false;
+    this.witness = witness(this.writer);
     this.#makesFolder = makesFolder;
   }
 
@@ -75,24 +91,37 @@ export class Journal {
    */
   append(record, at = this.now()) {
     const file = this.#open();
-    if (this.sealed) return false;
     this.#sequence += 1;
     const kept = file !== null && this.#write(file, record, at);
     if (kept) this.written += 1;
-    else this.lost += 1;
+    else if (this.sealed) this.witness?.lost(this.#sequence);
+    else this.#countLost();
     return kept;
   }
 
   /** Leaves a gap in the numbering, for a fact that could not be recorded. */
   lose() {
     this.#sequence += 1;
-    this.lost += 1;
+    this.#countLost();
   }
 
   /** Closes the journal; later records are dropped. */
   close() {
+    this.finish();
     this.sealed = true;
     this.#release();
+  }
+
+  /** Writes the closing record. Nothing is written into a sealed run. */
+  finish() {
+    this.#checkSeal();
+    if (!this.sealed) this.#closing.write({ writer: this.writer, produced: this.#sequence, lost: this.lost });
+    this.witness?.end();
+  }
+
+  #countLost() {
+    this.lost += 1;
+    this.witness?.lost(this.#sequence);
   }
 
   /** Closes the file if it was moved or removed, so that a new one is created; returns whether it was. */
@@ -110,19 +139,35 @@ export class Journal {
   }
 
   #open() {
+    const now = Date.now();
+    if (now >= this.#checkSealAt || now < this.#checkSealAt - CHECK_SEAL_AFTER_MS) this.#checkSeal();
     if (this.#file !== null) return this.#file;
-    if (this.sealed || Date.now() < this.retryAt) return null;
+    if (this.sealed || now < this.retryAt) return null;
     try {
       // The redaction key of a completed run is deleted and must not be created again.
-      this.sealed = isSealed(this.files.sessionLock);
+      this.#checkSeal();
       if (this.sealed) return null;
       if (this.#makesFolder) fs.mkdirSync(this.files.folder, { recursive: true, mode: 0o700 });
       const redactor = new Redactor(sharedKey(this.files.redactionKey));
       this.#file = { redactor, descriptor: fs.openSync(this.files.journal, "a", 0o600) };
+      this.#closing.reserve(this.files.closingRecord(this.writer), this.writer);
     } catch {
       this.retryAt = Date.now() + RETRY_AFTER_MS;
     }
     return this.#file;
+  }
+
+  #checkSeal() {
+    this.#checkSealAt = Date.now() + CHECK_SEAL_AFTER_MS;
+    if (!this.sealed && isSealed(this.files.sessionLock)) this.stopAtSeal();
+  }
+
+  /** Writes nothing any more, because the run is sealed. */
+  stopAtSeal() {
+    if (this.sealed) return;
+    this.sealed = true;
+    this.witness?.sealed();
+    this.#release();
   }
 
   /**
@@ -135,6 +180,8 @@ export class Journal {
       record.event_id = this.#eventId(at);
       const line = serializeRecord(record, redactor);
       const bytes = encode(this.#isTorn ? `\n${line}\n` : `${line}\n`);
+      // Before the write: a process that is killed in between then has one record too few, and never one too many.
+      if (this.witness?.isPresent) this.witness.record(this.#sequence, digestOf(bytes, this.#isTorn));
       this.#isTorn = true; // until the write is known to be complete: a failed write can leave some bytes
       this.#isTorn = fs.writeSync(descriptor, bytes, 0, bytes.length) < bytes.length;
       this.everTorn ||= this.#isTorn;
@@ -169,6 +216,16 @@ export class Journal {
  */
 export function errorCode(error) {
   return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+/**
+ * Returns the digest of a line without its line breaks.
+ * @param {Buffer} bytes
+ * @param {boolean} hasBreakBefore
+ */
+function digestOf(bytes, hasBreakBefore) {
+  const line = bytes.subarray(hasBreakBefore ? 1 : 0, -1);
+  return createHash("sha256").update(line).digest("hex").slice(0, DIGEST_LENGTH);
 }
 
 /** @param {string} lock */

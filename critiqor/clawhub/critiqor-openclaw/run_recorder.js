@@ -4,6 +4,7 @@ import { Journal, runFiles } from "./journal.js";
 import { EventRouter } from "./event_router.js";
 import { RecordWriter } from "./record_writer.js";
 import { Snapshot } from "./snapshot.js";
+import { Witness } from "./witness.js";
 
 /** @import { Facts } from "./events.js" */
 
@@ -13,10 +14,11 @@ export class RunRecorder {
    * @param {string} runId
    * @param {string} runsDir
    */
-  constructor(runId, runsDir, { makesFolder = true } = {}) {
+  constructor(runId, runsDir, { makesFolder = true, witness = "" } = {}) {
     this.runId = runId;
     this.runsDir = runsDir;
-    this.journal = new Journal(runFiles(runsDir, runId), { makesFolder });
+    const connect = (/** @type {string} */ writer) => (witness ? new Witness(witness, writer) : null);
+    this.journal = new Journal(runFiles(runsDir, runId), { makesFolder, witness: connect });
     this.snapshot = new Snapshot(runId, this.journal);
     this.records = new RecordWriter(this.journal, () => this.snapshot.schedule());
     this.router = new EventRouter(this.records);
@@ -52,7 +54,8 @@ export class RunRecorder {
   complete() {
     try {
       this.records.flush();
-      if (this.journal.written > 0) this.snapshot.finish();
+      this.journal.finish();
+      if (this.journal.written > 0) this.snapshot.finishAtExit();
     } catch {
       // nothing may change how the agent's process ends
     }

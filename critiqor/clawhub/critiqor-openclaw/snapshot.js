@@ -16,6 +16,9 @@ const PAUSE_PER_MS_OF_WORK = 100;
 const CHUNK_BYTES = 1 << 18;
 const LOCK_IS_STALE_AFTER_MS = 5000;
 const LOCK_TRIES_AT_EXIT = 60;
+// Bytes of a journal whose document is rewritten when a process exits. The document of a longer one is left as the last
+// rewriting made it, and is completed by the monitor or by finalize.
+const MAX_BYTES_AT_EXIT = 4 << 20;
 const WRITER_AT = '{"event_id":"evt_000000000'.length;
 // The beginning of the envelope as `normalizeEvent` creates it. A quote within a value is escaped.
 const VALUE = String.raw`(?:null|"(?:[^"\\]|\\.)*")`;
@@ -97,7 +100,17 @@ export class Snapshot {
     if (!isCurrent) this.schedule();
   }
 
-  /** Rewrites session.json at once, when the process exits. */
+  /** Rewrites session.json when the process exits, unless that would delay the exit. */
+  finishAtExit() {
+    try {
+      if (fs.statSync(this.files.journal).size <= MAX_BYTES_AT_EXIT) this.finish();
+      else if (this.rewriting !== null) fs.rmSync(this.temporary, { force: true });
+    } catch {
+      // the journal has everything
+    }
+  }
+
+  /** Rewrites session.json at once. */
   finish() {
     if (this.journal.sealed && this.rewriting === null) return;
     try {
@@ -132,10 +145,10 @@ export class Snapshot {
         fs.closeSync(target);
       }
       if (this.#replace(lockTries)) return fs.fstatSync(source).size === size;
-      fs.unlinkSync(this.temporary);
       return false;
     } finally {
       fs.closeSync(source);
+      fs.rmSync(this.temporary, { force: true }); // left over if it did not replace the document, or on a full disk
     }
   }
 
@@ -224,7 +237,7 @@ export class Snapshot {
         break;
       } catch (error) {
         if (errorCode(error) !== "EEXIST") throw error;
-        this.journal.sealed = this.#isSealed();
+        if (this.#isSealed()) this.journal.stopAtSeal();
         if (this.journal.sealed || attempt >= tries) return false;
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
       }

@@ -166,7 +166,7 @@ class Numbers:
 
 
 def adds_up(claimed: float, margin: float, own: list[float], others: Sorted) -> bool:
-    """Return whether a claimed number is the sum or the difference of one of a text's own numbers and another one."""
+    """Return whether a claimed number is the sum or difference of two numbers: a text's own and another one."""
     has = others.has
     return any(has(claimed - one, margin) or has(one - claimed, margin) or has(one + claimed, margin) for one in own)
 

@@ -54,7 +54,7 @@ def earlier_calls(episode: Episode, call: EpisodeCall) -> list[EpisodeCall]:
 
 
 def linked_cells(episode: Episode, call: EpisodeCall, value: str) -> list[str]:
-    """Return the other cells of the rows in which earlier outputs list a value: the name that belongs to an address.
+    """Return what the history of a session lists in the same rows as a value: the name that belongs to an address.
 
     `value` and the cells are in lower case.
     """

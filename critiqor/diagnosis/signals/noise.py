@@ -164,7 +164,7 @@ class _Answer(NamedTuple):
     mark: bytes
 
 
-class NoiselessAnswers:
+class NoiseFilter:
     """The last outputs of calls: whether a call that is made again gets the same answer."""
 
     def __init__(self) -> None:

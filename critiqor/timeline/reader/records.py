@@ -163,5 +163,5 @@ def moment_ms(record: Line) -> float:
 
 
 def agent_run_of_call(record: Line) -> str | None:
-    """Return the agent's run id in the record of a model call, whose span id is `<run id>:model:<number>`."""
+    """Return the agent's run id in the record that the reader has of a model call: its span id is `ID:model:NUMBER`."""
     return record.run_id if record.span_id is not None and _MODEL_CALL in record.span_id else None

@@ -29,6 +29,10 @@ export function newRun(t, { runsDir = temporaryFolder(t), runId = `run_${(runs +
     text: () => fs.readFileSync(file("journal.jsonl"), "utf8"),
     lines: () => fs.readFileSync(file("journal.jsonl"), "utf8").split("\n").slice(0, -1).map((line) => JSON.parse(line)),
     session: () => JSON.parse(fs.readFileSync(file("session.json"), "utf8")),
+    /** The names of its files, without those of closing records. */
+    files: () => fs.readdirSync(folder).filter((name) => !name.startsWith("recorder-")).sort(),
+    /** The closing records of all recorders, in no particular order. */
+    closings: () => fs.readdirSync(folder).filter((name) => name.startsWith("recorder-")).map((name) => JSON.parse(fs.readFileSync(file(name), "utf8"))),
     /** Every record so far, in the order of event ids, without the one that says that a recorder is there. */
     events() {
       state().records.flush();

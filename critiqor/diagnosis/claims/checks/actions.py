@@ -254,7 +254,7 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 def is_form_of(verb: str, reported: str) -> bool:
-    """Return whether two words are forms of the verb of one action: delete and deleted, send and sent."""
+    """Return whether a reported action has the verb of another one in some form: delete and deleted, send and sent."""
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(verb, reported, strict=False)))
     return shared >= MIN_STEM and shared * 4 >= 3 * min(len(verb), len(reported))
 

@@ -106,7 +106,7 @@ def facts_of(calls: list[EpisodeCall]) -> list[Fact]:
 
 
 def has_rows(call: EpisodeCall) -> bool:
-    """Return whether an output has facts in objects or rows."""
+    """Return whether the recorded facts of an output are in objects or rows."""
     if call.known_rows is None:
         call.known_rows = _DIGIT.search(call.text) is not None and has_row(call.text)
     return call.known_rows
