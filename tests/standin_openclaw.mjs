@@ -4,9 +4,11 @@
 // milliseconds; fast tests launch it under the real monitor.
 //
 //   standin_openclaw.mjs agent [--tools N] [--exit CODE] [--hang] [--kill-self] [--crash-in-tool]
+//     [--shell COMMAND]   the second tool call runs this command
 //   standin_openclaw.mjs gateway run          loads its plugins and, for the input line "turn", plays a turn
 //   standin_openclaw.mjs plugins install|uninstall …, config patch --stdin
 
+import { spawnSync } from "node:child_process";
 import readline from "node:readline";
 
 import { plugins, runSettingsCommand } from "./standin_settings.mjs";
@@ -81,6 +83,7 @@ async function turn() {
     const failing = number === tools;
     await modelCall(number, [{ type: "toolCall", id, name: "exec", arguments: {} }], "toolUse");
     const outcome = failing ? { text: "1 failed, 11 passed", exitCode: 1 } : { text: "compiled", exitCode: 0 };
+    if (number === 2 && option("--shell") > 0) spawnSync("sh", ["-c", process.argv[option("--shell") + 1]], { stdio: "inherit" });
     await tool(id, "exec", { command: failing ? "npm test" : "npm run build" }, outcome);
   }
   await modelCall(tools + 1, [{ type: "text", text: "Done: the build is green and all tests pass." }], "stop");

@@ -49,7 +49,7 @@ from critiqor.model.timeline import TimelineSummary
 from critiqor.spans.agent_run import AgentRun
 
 ENGINE_VERSION = "1.0.0"
-RULE_SET_VERSION = "7"
+RULE_SET_VERSION = "8"
 # 1: first full set of detectors.
 # 2: latency_stall, slow_startup, slow_provider and child_process_failure.
 # 3: the cause of cost_explosion no longer depends on which calls it names; inspection_incomplete comes first if no
@@ -66,6 +66,8 @@ RULE_SET_VERSION = "7"
 # 7: every row, count and remark of a result that is in trouble must be mentioned; of several equal deeds, the one that
 # failed must be named, counted or explained; contacts and looks need a call that can have made them; parts of a request
 # are compared with what the calls touch; prohibitions and conditions of the user are compared with every call.
+# 8: evidence_tampered and records_lost: what the monitor counted is compared with the journal; a process that is gone
+# without a record of its end is not called running.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 
@@ -332,6 +334,8 @@ def _outcome(recording: Recording) -> Outcome:
     if recording.process_end is not None:
         code = recording.exit_code
         return Outcome("completed" if code == 0 else "failed", f"the process ended with exit code {code}")
+    if recording.coverage.end_not_recorded:
+        return Outcome("unknown", "the process and its monitor have ended, and nothing was recorded about how")
     if recording.process_start is not None:
         return Outcome("still_running", "the end of the process was not observed")
     ended = recording.ended_run

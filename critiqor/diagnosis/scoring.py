@@ -25,7 +25,7 @@ from critiqor.model.usage import Cost
 
 POINTS: dict[Severity, int] = {"critical": 50, "high": 30, "medium": 15, "low": 5, "info": 0}
 """Trust points that a finding costs, by severity."""
-RECORDER_TYPES = frozenset(("inspection_incomplete",))
+RECORDER_TYPES = frozenset(("inspection_incomplete", "records_lost"))
 """Types of findings about the recorder. They lower confidence, never trust."""
 MAX_FINDINGS = 200
 """Maximum number of listed findings, apart from those that a session lost trust by, and the worst of each session."""
@@ -258,7 +258,11 @@ def confidence_lost(
         "model calls that a backend made itself": 15 if coverage.hidden_model_calls else 0,
         "results that a backend did not report": min(15, 3 * sum(coverage.results_hidden.values())),
         "records from the transcripts of a backend": 5 if coverage.transcript_records else 0,
-        "records that were lost": min(50, 2 * lost),
+        "records that were lost": _share_lost(lost, coverage.agent_events),
+        "records that may be missing at the end": 5 if coverage.recorders_not_closed else 0,
+        "no statement of the monitor": 10 if coverage.witness is not None and coverage.witness.is_missing else 0,
+        "altered evidence": 60 if coverage.witness is not None and coverage.witness.is_tampered else 0,
+        "the end of the process was not recorded": 10 if coverage.end_not_recorded else 0,
         "requests without responses": min(20, 5 * coverage.requests_without_responses),
         "calls without results": min(10, 2 * coverage.calls_without_results),
         "results without calls": min(10, 2 * coverage.results_without_calls),
@@ -274,6 +278,11 @@ def confidence_lost(
         if taken:
             charged[reason] = taken
     return charged
+
+
+def _share_lost(lost: int, kept: int) -> int:
+    """Return the points for lost records: two for each, and at least their share of all."""
+    return max(min(50, 2 * lost), 100 * lost // (lost + kept)) if lost else 0
 
 
 def _share_of_answers(understood: DiagnosisCoverage | None) -> int:

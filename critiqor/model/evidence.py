@@ -58,6 +58,40 @@ class SealedFile(msgspec.Struct, frozen=True):
     """`sha256:` and the digest of that many bytes."""
 
 
+class WitnessFacts(msgspec.Struct, kw_only=True):
+    """The journal compared with what the monitor counted in its own memory while the run was recorded."""
+
+    recorders: int = 0
+    produced: int = 0
+    """Number of records that the recorders had to write."""
+    lost: int = 0
+    """Number of those that never reached the disk."""
+    removed: int = 0
+    """Number of those that were written and are not in the journal any more."""
+    changed: int = 0
+    inserted: int = 0
+    """Number of records that no recorder wrote."""
+    unknown_recorders: int = 0
+    """Number of writers in the journal that did not report to the monitor, or are not of the launched process."""
+    silenced_recorders: int = 0
+    """Number of recorders that a forged lock of session.json stopped."""
+    irregular_reports: int = 0
+    lifecycle_changed: int = 0
+    """Number of lifecycle events in the run record that the monitor did not write, or wrote otherwise."""
+    altered: list[str] = msgspec.field(default_factory=list)
+    """Other files that the monitor found changed, in words."""
+    examples: list[str] = msgspec.field(default_factory=list)
+    """Ids of the first few events that are concerned."""
+    is_missing: bool = False
+    """Whether there was a monitor that left no statement, because it was killed or could not write."""
+
+    @property
+    def is_tampered(self) -> bool:
+        """Whether the evidence differs from what was recorded."""
+        counts = (self.removed, self.changed, self.inserted, self.unknown_recorders, self.silenced_recorders)
+        return any(counts) or bool(self.irregular_reports or self.lifecycle_changed or self.altered)
+
+
 class Coverage(msgspec.Struct, kw_only=True):
     """What was recorded and what is missing: a statement about the recorder, not about the agent."""
 
@@ -80,8 +114,12 @@ class Coverage(msgspec.Struct, kw_only=True):
     """The first few damaged records."""
     duplicate_records: int = 0
     missing_records: int = 0
-    """Gaps in the numbering of the writers: records that could not be written."""
+    """Records that could not be written: gaps in the numbering of the writers, and what they counted at their end."""
     missing_by_writer: dict[str, int] = msgspec.field(default_factory=dict)
+    recorders_not_closed: int = 0
+    """Number of recorders that did not end properly; records at their end may be missing."""
+    witness: WitnessFacts | None = None
+    """Null for a run without a monitor."""
     timestamps_replaced: int = 0
     """Records without a valid time; they are placed after the record before them."""
     calls_without_results: int = 0
@@ -104,5 +142,7 @@ class Coverage(msgspec.Struct, kw_only=True):
     """OpenClaw's diagnostics timeline; null if there is none."""
     sealed_while_running: bool = False
     """Whether the run was finalized before its process ended; later events are not included."""
+    end_not_recorded: bool = False
+    """Whether the launched process was gone when the run was finalized, and nothing says how it ended."""
     notes: list[str] = msgspec.field(default_factory=list)
     """The same facts, as sentences."""

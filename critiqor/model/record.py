@@ -70,6 +70,8 @@ class Cut(msgspec.Struct, frozen=True):
     lifecycle_events: int
     timeline_bytes: int | None = None
     """Bytes of OpenClaw's timeline; null where there was none."""
+    is_running: bool | None = None
+    """Whether a process of the run may have been alive; null in an older record."""
 
 
 class Seal(msgspec.Struct, frozen=True):

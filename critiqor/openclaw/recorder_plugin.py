@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,15 @@ class Obstacle(msgspec.Struct, frozen=True):
 def plugin_folder() -> Path:
     """Return the folder of the recorder plugin in the installed package."""
     return Path(__file__).resolve().parent.parent / "clawhub" / "critiqor-openclaw"
+
+
+def plugin_digest() -> str:
+    """Return a digest of the files of the recorder plugin, by which a change of them is noticed."""
+    digest = hashlib.sha256()
+    for path in sorted(plugin_folder().iterdir()):
+        with contextlib.suppress(OSError):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def read_plugin_policy(path: Path) -> PluginPolicy:

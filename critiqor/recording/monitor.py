@@ -21,6 +21,7 @@ from critiqor.openclaw import (
     ignores_bundled_plugins_dir,
     is_detached_exec,
     locate_configuration,
+    plugin_digest,
     plugin_folder,
     profiling_environment,
     timeline_diagnostics,
@@ -31,8 +32,12 @@ from critiqor.recording.backend_transcripts import complete_recording
 from critiqor.recording.recorder_watch import RecorderWatch
 from critiqor.recording.resources import ResourceSampler
 from critiqor.recording.supervisor import ChildEnd, Supervisor
+from critiqor.recording.witness import Witness
 from critiqor.run.lifecycle import abort, append_lifecycle_event, refresh_live_document, start_session
 from critiqor.run.store import Run, RunStore
+from critiqor.storage.audit.journal_audit import lifecycle_digest
+from critiqor.storage.audit.statement import StatementFile
+from critiqor.storage.lock import is_sealed
 from critiqor.storage.paths import FOLDER_MODE
 
 DEFAULT_ARGUMENTS = ("chat",)
@@ -156,6 +161,8 @@ class _MonitoredRun:
         self._options = options
         self._say = say
         self._paths = run.paths
+        self._witness: Witness | None = None
+        self._statement: StatementFile | None = None
 
     def prepare(self, environment: dict[str, str]) -> _Launch:
         """Find OpenClaw and write the configuration that attaches the recorder to it."""
@@ -192,11 +199,14 @@ class _MonitoredRun:
             self._say(f"NOT RECORDING: {launch.overlay.blocked}")
         command = [launch.installation.command, *launch.installation.arguments, *self._options.arguments]
         mark = {name: launch.environment[name] for name in ("CRITIQOR_RUN_ID", "CRITIQOR_RUNS_DIR")}
-        self._supervisor = Supervisor(command, launch.environment, mark=mark, cwd=self._options.cwd, output=output)
-        self._environment = launch.environment
+        self._environment = {**launch.environment, **self._start_witness()}
+        self._supervisor = Supervisor(command, self._environment, mark=mark, cwd=self._options.cwd, output=output)
+        self._plugin_digest = plugin_digest()
         pid = self._supervisor.start()
         cwd = str(self._options.cwd or Path.cwd())
         requested: dict[str, Any] = {"timeline": self._options.timeline, "deep_profile": self._options.deep_profile}
+        if self._witness is not None:
+            requested["witness"] = str(self._witness.address)
         self._record_event("process_start", pid=pid, command=command, cwd=cwd, **requested)
         self._pid = pid
         journal = self._paths.journal_path(self._run.id)
@@ -215,6 +225,7 @@ class _MonitoredRun:
         self._record_end(end)
         attached = self._watch.is_attached()
         self._try_write(self._complete_from_transcripts)
+        self._try_write(self._write_statement)
         self._try_write(lambda: refresh_live_document(self._run))
         if not attached:
             reason = self._watch.explain_not_attached(end)
@@ -230,13 +241,47 @@ class _MonitoredRun:
         # Imported here, because the embedded loop is not needed for any other recording.
         from critiqor.agentloop.recording.journal_writer import JournalWriter
 
-        writer = JournalWriter(self._paths, self._run.id)
+        witness = self._witness.recorder if self._witness is not None else None
+        writer = JournalWriter(self._paths, self._run.id, witness=witness)
         try:
             done = complete_recording(self._paths.journal_path(self._run.id), self._environment, writer)
         finally:
             writer.close()
         if any(done):
             self._record_event("backend_transcript", **done._asdict())
+
+    def _start_witness(self) -> dict[str, str]:
+        """Start to count what recorders produce. Return the environment variable that names the socket for them."""
+        try:
+            self._statement = StatementFile(self._paths.statement_path(self._run.id))
+            self._witness = Witness(lambda pid: self._supervisor.is_of_tree(pid))
+        except OSError as error:
+            self._say(f"records that are lost or altered will not be noticed: {error}")
+            return {}
+        return {"CRITIQOR_WITNESS": str(self._witness.address)}
+
+    def _write_statement(self) -> None:
+        """Write what the witness knows, unless the run was finalized in the meantime, which has asked it."""
+        if self._witness is None or self._statement is None:
+            return
+        altered = self._find_altered(self._witness)
+        self._witness.close()
+        if self._run.head().status == "MONITORING":
+            self._statement.write(self._witness.statement(altered))
+
+    def _find_altered(self, witness: Witness) -> list[str]:
+        """Return files beside the journal that nobody but Critiqor may change, and that were changed."""
+        altered = []
+        if not witness.is_reachable():
+            altered.append("the socket on which recorders report")
+        if plugin_digest() != self._plugin_digest:
+            altered.append("the files of the recorder plugin")
+        status = self._run.head().status
+        if status == "MONITORING" and is_sealed(self._paths.session_lock_path(self._run.id)):
+            altered.append("the lock of session.json")
+        if status == "MONITORING" and not self._paths.active_path.exists():
+            altered.append("active_session.json")
+        return altered
 
     def _describe_end(self, end: ChildEnd) -> str:
         if end.reason == "timeout":
@@ -286,7 +331,12 @@ class _MonitoredRun:
 
     def _record_event(self, event_type: str, error: str | None = None, **payload: Any) -> None:
         event = {"event_type": event_type, "error": error, "payload": payload}
-        self._try_write(lambda: append_lifecycle_event(self._run, event))
+        self._try_write(lambda: self._append(event))
+
+    def _append(self, event: dict[str, Any]) -> None:
+        written = append_lifecycle_event(self._run, event)
+        if written is not None and self._witness is not None:
+            self._witness.add_lifecycle_event(written["event_id"], lifecycle_digest(written))
 
     def _record_error(self, reason: str, error: str, **payload: Any) -> None:
         self._record_event("error_event", error, reason=reason, **payload)

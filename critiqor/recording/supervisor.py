@@ -138,6 +138,14 @@ class Supervisor:
         found = {process.pid: process for process in (*marked_processes(self._mark), *self.descendants())}
         return living(found.values())
 
+    def is_of_tree(self, pid: int) -> bool:
+        """Return whether a process is one of the tree."""
+        if any(process.pid == pid for process in self.descendants()):
+            return True
+        with contextlib.suppress(psutil.Error, OSError):
+            return psutil.Process(pid).environ().items() >= self._mark.items()
+        return False
+
     @property
     def _running(self) -> subprocess.Popen[bytes]:
         if self._child is None:

@@ -12,12 +12,14 @@ from typing import NamedTuple
 import msgspec
 
 from critiqor.errors import NoActiveSessionError
-from critiqor.model import Diagnosis, Event, RunHead, Seal, SessionRecord, iso_from_ms, now_ms
+from critiqor.model import Diagnosis, Event, EventType, RunHead, Seal, SessionRecord, iso_from_ms, now_ms
 from critiqor.model.record import Cut
 from critiqor.run.active_slot import active_record, active_run_id, free_slot, write_slot
+from critiqor.run.owner import may_be_running
 from critiqor.run.store import Run, RunStore
 from critiqor.storage import SessionPaths, exclusive, take_permanent_lock, write_json
 from critiqor.storage import run_record as records
+from critiqor.storage.audit.witness_socket import ask_statement
 from critiqor.storage.journal import restore_journal
 from critiqor.storage.seal import SealedEvidence, seal_evidence
 
@@ -72,14 +74,38 @@ def start_finalizing(run: Run | None, store: RunStore) -> Run:
 
 
 def set_cut(paths: SessionPaths, record: SessionRecord) -> None:
-    """Fix the end of the evidence of a run: the current end of its journal, lifecycle events and timeline."""
+    """Fix the end of the evidence of a run: the current end of its journal, lifecycle events and timeline.
+
+    If its monitor is running, what it knows about the records up to this end is saved with it.
+    """
+    address = _witness_address(record)
+    before = ask_statement(address) if address else None
     journal = paths.journal_path(record.run_id)
     if not journal.exists():
         restore_journal(paths.evidence_summary_path(record.run_id), journal)
     size = journal.stat().st_size if journal.exists() else 0
     timeline = paths.timeline_path(record.run_id)
     timeline_bytes = timeline.stat().st_size if timeline.is_file() else None
-    record.cut = Cut(journal_bytes=size, lifecycle_events=len(record.event_log), timeline_bytes=timeline_bytes)
+    record.cut = Cut(
+        journal_bytes=size,
+        lifecycle_events=len(record.event_log),
+        timeline_bytes=timeline_bytes,
+        is_running=may_be_running(paths, record) if record.owner is not None else None,
+    )
+    after = ask_statement(address) if address and before is not None else None
+    if before is not None and after is not None:
+        required = {recorder.writer: recorder.written for recorder in before.recorders}
+        write_json(paths.statement_path(record.run_id), msgspec.structs.replace(after, required=required))
+
+
+def _witness_address(record: SessionRecord) -> str | None:
+    """Return the address of the monitor's socket, from the event of the launch."""
+    for event in record.event_log:
+        if isinstance(event, dict) and event.get("event_type") == EventType.PROCESS_START:
+            payload = event.get("payload")
+            address = payload.get("witness") if isinstance(payload, dict) else None
+            return address if isinstance(address, str) else None
+    return None
 
 
 def seal_aborted(run: Run) -> None:

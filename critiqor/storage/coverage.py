@@ -11,6 +11,7 @@ from critiqor.model import Coverage, Damage, Event, EventType, Metrics, Recorder
 from critiqor.model.event import HOUSEKEEPING, IMPORT_WRITER
 from critiqor.model.evidence import OpenCall
 from critiqor.model.formatting import counted
+from critiqor.storage.audit.journal_audit import JournalAudit
 from critiqor.storage.redaction import Redactor
 
 MAX_EXAMPLES = 20
@@ -34,7 +35,8 @@ def may_be_marked(data: bytes) -> bool:
 class CoverageCounter:
     """Counts what goes into the evidence and what the recorder missed."""
 
-    def __init__(self) -> None:
+    def __init__(self, audit: JournalAudit | None = None) -> None:
+        self._audit = audit or JournalAudit()
         self.metrics = Metrics()
         self.coverage = Coverage()
         self._types: Counter[str] = Counter()
@@ -63,12 +65,21 @@ class CoverageCounter:
         if len(coverage.damage) < MAX_EXAMPLES:
             coverage.damage.append(Damage(line, offset, kind))
 
-    def count_number(self, writer: str, sequence: int) -> None:
-        """Count a readable record of the journal by its number in the order of its writer."""
+    def count_record(self, event_id: str, data: bytes) -> str:
+        """Count a readable record of the journal, given as it was written. Return its writer."""
+        _, _, writer, number = event_id.split("_")
+        sequence = int(number, 36)
+        self._audit.observe(writer, sequence, event_id, data)
         if writer != FOREIGN:
             self._written[writer] += 1
             if sequence > self._highest.get(writer, 0):
                 self._highest[writer] = sequence
+        return writer
+
+    def count_repeated(self, event_id: str) -> None:
+        """Count a record of the journal with the id of another one."""
+        self.coverage.duplicate_records += 1
+        self._audit.observe_repeated(event_id)
 
     def count_marks(self, data: bytes) -> None:
         """Count the values of a record, given as it was written, that were cut or redacted."""
@@ -171,8 +182,11 @@ class CoverageCounter:
             self._pairer.forget(run)
         self._max_runs = MAX_IDLE_RUNS + 2 * len(self._pairer.runs)
 
-    def build_coverage(self, redactor: Redactor) -> Coverage:
-        """Return the coverage after all events were counted."""
+    def build_coverage(self, redactor: Redactor, *, is_running: bool | None = None) -> Coverage:
+        """Return the coverage after all events were counted.
+
+        `is_running` is whether a process of the run may have been alive when the end of the evidence was fixed.
+        """
         coverage = self.coverage
         self.metrics.total_events = self._layers.total()
         self.metrics.error_events = self._errors
@@ -180,15 +194,20 @@ class CoverageCounter:
         self.metrics.by_event_type = dict(sorted(self._types.items()))
         self.metrics.by_source_layer = dict(sorted(self._layers.items()))
         self.metrics.tool_calls = self._types[EventType.TOOL_CALL]
+        for writer, produced in self._audit.produced().items():
+            self._highest[writer] = max(produced, self._highest.get(writer, 0))
         missing = {writer: highest - self._written[writer] for writer, highest in self._highest.items()}
         if coverage.imported_from is not None:
             # The numbers are those of the source, which may leave some out.
             missing.pop(IMPORT_WRITER, None)
         coverage.missing_by_writer = {writer: count for writer, count in sorted(missing.items()) if count > 0}
         coverage.missing_records = max(0, sum(coverage.missing_by_writer.values()) - coverage.damaged_records)
+        coverage.witness = self._audit.conclude(coverage.damaged_records)
         self._count_open_calls()
         coverage.secrets_redacted = dict(sorted((self._redacted + redactor.counts).items()))
-        coverage.sealed_while_running = self._is_running
+        coverage.sealed_while_running = self._is_running and is_running is not False
+        coverage.end_not_recorded = self._is_running and is_running is False
+        coverage.recorders_not_closed = 0 if coverage.sealed_while_running else self._audit.not_closed()
         coverage.damage.sort(key=lambda damage: damage.line)
         coverage.notes = [*_notes(coverage), *self._import_notes]
         return coverage
@@ -233,6 +252,7 @@ def _notes(coverage: Coverage) -> list[str]:
     if coverage.missing_records:
         were = "was" if coverage.missing_records == 1 else "were"
         notes.append(f"{counted(coverage.missing_records, 'record')} {were} lost before reaching the disk.")
+    notes += _witness_notes(coverage)
     for backend, runs in sorted(coverage.hidden_model_calls.items()):
         notes.append(
             f"{counted(runs, 'agent run')} ran on {backend}, which makes its model calls itself: neither they nor the "
@@ -254,7 +274,35 @@ def _notes(coverage: Coverage) -> list[str]:
         notes.append(f"{_with_has(coverage.responses_without_usage, 'model call')} no token usage.")
     if coverage.sealed_while_running:
         notes.append("Sealed while OpenClaw was still running: later events are not included.")
+    if coverage.end_not_recorded:
+        notes.append("OpenClaw and its monitor have ended, and nothing was recorded about how.")
     return notes
+
+
+def _witness_notes(coverage: Coverage) -> list[str]:
+    """Return what the recorders and the monitor say about missing and altered records, as sentences."""
+    notes = []
+    if coverage.recorders_not_closed:
+        number = counted(coverage.recorders_not_closed, "recorder")
+        notes.append(f"{number} did not end properly: how many records are missing at the end is not known.")
+    facts = coverage.witness
+    if facts is None:
+        return notes
+    if facts.is_missing:
+        notes.append("The monitor left no statement about the records: lost and altered ones would not be noticed.")
+    for how, changes in (("changed", facts.changed), ("removed", facts.removed), ("added", facts.inserted)):
+        if changes:
+            were = "was" if changes == 1 else "were"
+            notes.append(f"{counted(changes, 'record')} {were} {how} in the journal after the recorder wrote it.")
+    if facts.unknown_recorders:
+        notes.append(f"{counted(facts.unknown_recorders, 'writer')} of the journal is not a recorder of this run.")
+    if facts.silenced_recorders:
+        notes.append(f"{counted(facts.silenced_recorders, 'recorder')} stopped because of a forged seal.")
+    if facts.irregular_reports:
+        notes.append(f"{counted(facts.irregular_reports, 'report')} to the monitor did not come from a recorder.")
+    if facts.lifecycle_changed:
+        notes.append(f"{counted(facts.lifecycle_changed, 'lifecycle event')} of the run record was altered.")
+    return [*notes, *(f"Altered while the run was recorded: {what}." for what in facts.altered)]
 
 
 def _with_has(count: int, noun: str) -> str:

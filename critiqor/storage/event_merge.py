@@ -143,12 +143,12 @@ class _JournalReader:
                         raise RecursionError
                 except (msgspec.DecodeError, RecursionError, ValueError) as error:
                     if _decode_key(data).event_id == previous:
-                        self._counter.coverage.duplicate_records += 1
+                        self._counter.count_repeated(previous)
                     else:
                         self._counter.count_damage(number, offset, _damage_kind(error, data))
                 else:
                     if event.event_id == previous:
-                        self._counter.coverage.duplicate_records += 1
+                        self._counter.count_repeated(previous)
                     else:
                         previous = event.event_id
                         yield self._kept(event, data, is_marked)
@@ -166,7 +166,7 @@ class _JournalReader:
             for position in order:
                 event_id = self._ids[position]
                 if event_id == previous:
-                    self._counter.coverage.duplicate_records += 1
+                    self._counter.count_repeated(previous)
                     continue
                 event = self._read(descriptor, position, event_id)
                 self._ids[position] = ""  # the event itself holds its id from here on
@@ -223,8 +223,7 @@ class _JournalReader:
 
         `is_marked` is whether the record may have values that were cut or redacted.
         """
-        _, _, writer, sequence = event.event_id.split("_")
-        self._counter.count_number(writer, int(sequence, 36))
+        writer = self._counter.count_record(event.event_id, data)
         if is_marked:
             self._counter.count_marks(data)
         if event.source_layer not in _RECORDER_LAYERS:

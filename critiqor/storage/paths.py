@@ -51,6 +51,14 @@ class SessionPaths(msgspec.Struct, frozen=True):
         """Key of the tags of redacted secrets; deleted when the run is completed."""
         return self.runs_dir.joinpath(_checked(run_id), "redaction.key")
 
+    def statement_path(self, run_id: str) -> Path:
+        """The statement of the monitor about the records of the run."""
+        return self.runs_dir.joinpath(_checked(run_id), "witness.json")
+
+    def closing_path(self, run_id: str, writer: str) -> Path:
+        """The closing record of one recorder."""
+        return self.runs_dir.joinpath(_checked(run_id), f"recorder-{writer}.json")
+
     def openclaw_folder(self, run_id: str) -> Path:
         """Files of the launched OpenClaw: the configuration overlay, its timeline and its profiles."""
         return self.run_folder(run_id) / "openclaw"

@@ -11,6 +11,9 @@ from critiqor.model.evidence import SealedFile
 from critiqor.model.record import SessionRecord
 from critiqor.storage import SessionPaths
 from critiqor.storage.atomic import DigestedFile
+from critiqor.storage.audit.closing_records import read_closing_records
+from critiqor.storage.audit.journal_audit import JournalAudit
+from critiqor.storage.audit.statement import read_statement
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.event_merge import merged_events
 from critiqor.storage.redaction import Redactor
@@ -41,7 +44,7 @@ def seal_evidence(
     if record.cut is None:
         raise ValueError("the run record does not yet store how much of the journal to seal")
     run_id = record.run_id
-    counter = CoverageCounter()
+    counter = CoverageCounter(_audit(paths, record))
     with DigestedFile(paths.evidence_summary_path(run_id), mode=SEALED_MODE) as file:
         document = SessionDocumentWriter(file, run_id)
         journal, lifecycle = paths.journal_path(run_id), record.event_log[: record.cut.lifecycle_events]
@@ -50,10 +53,21 @@ def seal_evidence(
             count(event)
             observe(event)
             add(encode(event))
-        coverage = counter.build_coverage(redactor)
+        coverage = counter.build_coverage(redactor, is_running=record.cut.is_running)
         coverage.timeline = _sealed_file(paths.timeline_path(run_id), record.cut.timeline_bytes)
         document.finish(counter.metrics, coverage)
     return SealedEvidence(file.digest, file.size, document.events_start, document.events_end, counter.metrics, coverage)
+
+
+def _audit(paths: SessionPaths, record: SessionRecord) -> JournalAudit:
+    """Return the comparison of the journal with what recorders and the monitor said about their records."""
+    path = paths.statement_path(record.run_id)
+    statement = read_statement(path)
+    closings = read_closing_records(paths.run_folder(record.run_id))
+    audit = JournalAudit(statement, closings, is_missing=statement is None and path.exists())
+    lifecycle = record.event_log[: record.cut.lifecycle_events] if record.cut is not None else []
+    audit.observe_lifecycle(event for event in lifecycle if isinstance(event, dict))
+    return audit
 
 
 def _sealed_file(path: Path, size: int | None) -> SealedFile | None:

@@ -58,6 +58,11 @@ def file_of(journal: JournalWriter) -> Path:
     return journal._paths.journal_path(RUN)
 
 
+def names(folder: Path) -> list[str]:
+    """Return the names of the files of a run, without those of closing records."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("recorder-"))
+
+
 def lines_of(journal: JournalWriter) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file_of(journal).read_bytes().splitlines()]
 
@@ -66,7 +71,7 @@ def test_a_missing_folder_is_created_with_private_files(journal: JournalWriter) 
     assert write(journal, 2) == [True, True]
     folder = file_of(journal).parent
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert sorted(path.name for path in folder.iterdir()) == ["journal.jsonl", "redaction.key"]
+    assert names(folder) == ["journal.jsonl", "redaction.key"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 
@@ -165,7 +170,7 @@ def test_processes_that_start_together_share_one_key_and_lose_nothing(tmp_path: 
     lines = [json.loads(line) for line in paths.journal_path(RUN).read_bytes().splitlines()]
     assert len({line["event_id"] for line in lines}) == 1200
     assert len({line["payload"]["text"] for line in lines}) == 1
-    assert sorted(path.name for path in paths.run_folder(RUN).iterdir()) == ["journal.jsonl", "redaction.key"]
+    assert names(paths.run_folder(RUN)) == ["journal.jsonl", "redaction.key"]
 
 
 def test_a_file_system_without_hard_links_gets_one_key_and_no_other_file(
@@ -176,7 +181,7 @@ def test_a_file_system_without_hard_links_gets_one_key_and_no_other_file(
 
     monkeypatch.setattr(os, "link", refuse)
     assert write(journal, 1) == [True]
-    assert sorted(path.name for path in file_of(journal).parent.iterdir()) == ["journal.jsonl", "redaction.key"]
+    assert names(file_of(journal).parent) == ["journal.jsonl", "redaction.key"]
 
 
 def test_a_recorder_on_a_full_disk_disturbs_no_turn(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ CASES: dict[str, Callable[[], Story]] = {
     "slow_provider": lambda: Story().model(timeToFirstByteMs=45_000).says("Here it is.").finishes(),
 }
 """A true case for every type that an agent or its process can have."""
-OF_COVERAGE = {"inspection_incomplete", "stuck_session"}
+OF_COVERAGE = {"inspection_incomplete", "evidence_tampered", "records_lost", "stuck_session"}
 """Types that come from what the recorder says of itself."""
 OF_TIMING = {"child_process_failure", "latency_stall", "slow_startup"}
 """Types that come from OpenClaw's timeline alone."""

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from story import Story, diagnose
 
+from critiqor.model.evidence import WitnessFacts
+
 MINUTE = 60_000
 
 
@@ -279,17 +281,66 @@ def test_agent_of_which_only_start_and_end_were_seen_is_no_clean_bill() -> None:
     assert (diagnosis.trust_score, diagnosis.confidence_score, diagnosis.readiness) == (100, 40, "unknown")
 
 
-def test_lost_records_are_told_and_cost_no_trust() -> None:
+def test_lost_records_are_reported_and_cost_no_trust() -> None:
     diagnosis = working().says("It is built.").finishes().diagnosis(missing_records=3, damaged_records=1)
     (finding,) = diagnosis.failure_analysis.findings
-    assert (finding.cause, finding.severity) == ("inspection_incomplete:lost", "low")
-    assert (diagnosis.trust_score, diagnosis.confidence_score) == (100, 92)
+    assert (finding.cause, finding.severity) == ("records_lost:lost", "medium")
+    assert (diagnosis.trust_score, diagnosis.readiness) == (100, "review")
 
 
-def test_many_lost_records_make_doubtful() -> None:
-    diagnosis = working().says("It is built.").finishes().diagnosis(missing_records=12)
-    assert diagnosis.failure_analysis.findings[0].severity == "medium"
-    assert diagnosis.readiness == "review"
+def test_a_few_of_very_many_records_are_of_low_severity() -> None:
+    diagnosis = working().says("It is built.").finishes().diagnosis(missing_records=2, agent_events=1_000)
+    (finding,) = diagnosis.failure_analysis.findings
+    assert (finding.type, finding.severity) == ("records_lost", "low")
+
+
+def test_a_recording_that_lost_more_than_it_kept_says_nothing() -> None:
+    diagnosis = working().says("It is built.").finishes().diagnosis(missing_records=57, agent_events=21)
+    assert diagnosis.failure_analysis.findings[0].severity == "high"
+    assert (diagnosis.readiness, diagnosis.confidence_score < 50) == ("unknown", True)
+
+
+def test_records_that_may_be_missing_at_the_end_are_reported() -> None:
+    diagnosis = working().says("It is built.").finishes().diagnosis(recorders_not_closed=1)
+    (finding,) = diagnosis.failure_analysis.findings
+    assert (finding.cause, finding.severity) == ("inspection_incomplete:not_closed", "low")
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        WitnessFacts(changed=1),
+        WitnessFacts(removed=2),
+        WitnessFacts(inserted=1),
+        WitnessFacts(unknown_recorders=1),
+        WitnessFacts(silenced_recorders=1),
+        WitnessFacts(irregular_reports=1),
+        WitnessFacts(lifecycle_changed=1),
+        WitnessFacts(altered=["the files of the recorder plugin"]),
+    ],
+    ids=lambda facts: str(facts)[:60],
+)
+def test_altered_evidence_is_never_a_clean_bill(facts: WitnessFacts) -> None:
+    diagnosis = working().says("It is built.").finishes().diagnosis(witness=facts)
+    finding = diagnosis.failure_analysis.findings[0]
+    assert (finding.type, finding.severity) == ("evidence_tampered", "critical")
+    assert diagnosis.readiness != "ready"
+    assert diagnosis.confidence_score <= 40
+
+
+def test_a_witness_that_agrees_is_no_finding() -> None:
+    diagnosis = working().says("It is built.").finishes().diagnosis(witness=WitnessFacts(recorders=1, produced=9))
+    assert diagnosis.failure_analysis.findings == []
+
+
+def test_a_process_that_is_gone_without_a_record_of_its_end_is_not_called_running() -> None:
+    story = (
+        Story().event("process_start", layer="supervisor", payload={"pid": 1}).user("Build it").starts().runs("make")
+    )
+    diagnosis = story.diagnosis(end_not_recorded=True)
+    assert diagnosis.outcome.state == "unknown"
+    assert "process_failure:end_not_recorded" in {finding.cause for finding in diagnosis.failure_analysis.findings}
+    assert diagnosis.readiness != "ready"
 
 
 def test_nothing_at_all_can_be_diagnosed() -> None:

@@ -24,7 +24,7 @@ from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.diagnosis.causal_graph import LEADS_TO
 from critiqor.diagnosis.drafts.draft import RUN_AGAIN
 from critiqor.diagnosis.playbook import playbook
-from critiqor.diagnosis.scoring import POINTS, confidence_lost, readiness
+from critiqor.diagnosis.scoring import POINTS, RECORDER_TYPES, confidence_lost, readiness
 from critiqor.model import SEVERITIES, Coverage, Diagnosis, Event, Finding, Usage, event_id_for, iso_from_ms
 from critiqor.model.diagnosis import CausalGraph, GraphEdge, GraphNode, Relation
 
@@ -79,7 +79,7 @@ def check_scores(diagnosis: Diagnosis) -> None:
         left = 100
         counting = sorted((findings[name] for name in session.findings), key=lambda each: not each.is_of_recording)
         for finding in counting:
-            counts = finding.type != "inspection_incomplete"
+            counts = finding.type not in RECORDER_TYPES
             assert finding.impact.trust_points == (min(left, POINTS[finding.severity]) if counts else 0)
             left -= finding.impact.trust_points
         assert session.trust_score in (None, left)
@@ -182,8 +182,8 @@ def test_damage_to_the_collector_lowers_confidence_and_never_trust(kind: str) ->
     damaged = diagnose(events, damaged_records=5, missing_records=7, values_cut=3, results_without_calls=2)
     assert damaged.trust_score == whole.trust_score
     assert damaged.confidence_score < whole.confidence_score
-    causes = [finding.cause for finding in findings_of(damaged) if finding.type != "inspection_incomplete"]
-    assert causes == [finding.cause for finding in findings_of(whole) if finding.type != "inspection_incomplete"]
+    causes = [finding.cause for finding in findings_of(damaged) if finding.type not in RECORDER_TYPES]
+    assert causes == [finding.cause for finding in findings_of(whole) if finding.type not in RECORDER_TYPES]
 
 
 counts = st.integers(0, 10**6)

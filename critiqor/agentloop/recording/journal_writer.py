@@ -12,11 +12,13 @@ import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from critiqor.model import event_id_for, iso_from_ms, now_ms
 from critiqor.storage import SessionPaths
 from critiqor.storage.atomic import FILE_MODE
+from critiqor.storage.audit.closing_records import ClosingFile
+from critiqor.storage.audit.statement import digest_of
 from critiqor.storage.lock import is_sealed
 from critiqor.storage.paths import FOLDER_MODE
 from critiqor.storage.record_filter import RecordFilter
@@ -25,6 +27,19 @@ from critiqor.storage.redaction import Redactor
 CHECK_INTERVAL_MS = 1000
 """Interval between checks whether the file can be opened, still exists, or was sealed."""
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+
+
+class RecordObserver(Protocol):
+    """A witness of the records of one writer."""
+
+    def add(self, sequence: int, digest: bytes, /) -> None:
+        """Note that a record is about to be written."""
+
+    def lose(self, sequence: int, /) -> None:
+        """Note that a record was not written."""
+
+    def end(self) -> None:
+        """Note that the writer ended properly."""
 
 
 class JournalWriter:
@@ -36,6 +51,7 @@ class JournalWriter:
         run_id: str,
         clock: Callable[[], int] = now_ms,
         on_write: Callable[[], None] = lambda: None,
+        witness: Callable[[str], RecordObserver] | None = None,
     ) -> None:
         self._paths = paths
         self._run_id = run_id
@@ -43,6 +59,8 @@ class JournalWriter:
         self._on_write = on_write
         self.writer = f"{os.getpid():x}{secrets.token_hex(2)}"
         """Id of this writer, which is part of event ids."""
+        self._witness = witness(self.writer) if witness is not None else None
+        self._closing = ClosingFile()
         self.written = 0
         self.lost = 0
         """Number of records that could not be written, and of facts that could not be recorded."""
@@ -72,18 +90,29 @@ class JournalWriter:
             self.written += 1
             self._on_write()
         else:
-            self.lost += 1
+            self._count_lost()
         return kept
 
     def lose(self) -> None:
         """Skip a sequence number for something that could not be recorded."""
         self._sequence += 1
-        self.lost += 1
+        self._count_lost()
 
     def close(self) -> None:
-        """Close the file for good."""
+        """Close the file for good, and leave the counts of its records. Nothing is written into a sealed recording."""
         self.is_closed = True
         self._release()
+        if is_sealed(self._paths.session_lock_path(self._run_id)):
+            self._closing.release()
+        else:
+            self._closing.close(self.writer, self._sequence, self.lost)
+        if self._witness is not None:
+            self._witness.end()
+
+    def _count_lost(self) -> None:
+        self.lost += 1
+        if self._witness is not None:
+            self._witness.lose(self._sequence)
 
     def _release(self) -> None:
         if self._descriptor is not None:
@@ -98,6 +127,8 @@ class JournalWriter:
             record["timestamp"] = iso_from_ms(at)
             line = filter_.journal_line(record)
             data = b"\n" + line + b"\n" if self._torn else line + b"\n"
+            if self._witness is not None:
+                self._witness.add(self._sequence, digest_of(line))
             self._torn = True  # a failed write may still have written some bytes
             self._torn = os.write(self._descriptor, data) < len(data)
         except Exception:  # a full disk or an unexpected value must not disturb the agent
@@ -124,6 +155,7 @@ class JournalWriter:
         self._paths.run_folder(self._run_id).mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
         filter_ = RecordFilter(Redactor(_shared_key(self._paths.redaction_key_path(self._run_id))))
         self._descriptor = os.open(self._paths.journal_path(self._run_id), _FLAGS, FILE_MODE)
+        self._closing.reserve(self._paths.closing_path(self._run_id, self.writer), self.writer)
         self._filter = filter_
         self._torn = False
 

@@ -9,6 +9,7 @@ from critiqor.diagnosis.detectors import (
     compaction_loss,
     context_pollution,
     cost_explosion,
+    evidence_tampered,
     false_success_claim,
     ignored_tool_output,
     inspection_incomplete,
@@ -18,6 +19,7 @@ from critiqor.diagnosis.detectors import (
     premature_stop,
     process_failure,
     provider_failure,
+    records_lost,
     repeated_side_effect,
     repeated_tool_failure,
     retry_storm,
@@ -36,6 +38,7 @@ from critiqor.diagnosis.hazards.hazard import FAILURE_TYPES as HAZARDS
 from critiqor.diagnosis.registry import DetectorRegistry
 
 _MODULES = (
+    evidence_tampered,
     process_failure,
     timeout,
     stuck_session,
@@ -62,6 +65,7 @@ _MODULES = (
     latency_stall,
     slow_provider,
     slow_startup,
+    records_lost,
     inspection_incomplete,
 )
 

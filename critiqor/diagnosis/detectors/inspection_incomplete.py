@@ -1,4 +1,4 @@
-"""`inspection_incomplete`: the recorder saw nothing or lost records, or an imported file was not understood."""
+"""`inspection_incomplete`: the recorder saw nothing or not everything, or an imported file was not understood."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import RUN_AGAIN, START_AGAIN, Draft
 from critiqor.diagnosis.recording import Recording
 from critiqor.model import CausalStep, Severity
-from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 
 TYPE = "inspection_incomplete"
-MEANING = "the recorder saw nothing, or lost records"
-MIN_LOST_FOR_MEDIUM = 10
-"""Minimum number of lost records for severity medium: conclusions become unreliable."""
+MEANING = "the recorder saw nothing, or not everything"
 _ADVICE = {
-    "lost": "See `coverage` in session.json for where records were lost. Usual causes: a full disk, a killed process.",
+    "not_closed": "See `coverage` in session.json. Usual causes: a killed process, a full disk.",
     "cut": RUN_AGAIN,
     "interrupted": START_AGAIN,
     "not_understood": "Convert the file to one of the formats in docs/importing.md, and import it again.",
@@ -55,13 +52,11 @@ class InspectionIncomplete(RecordingDetector):
             title = "The recording was sealed while the agent was working"
             explanation = "What happened afterwards is not in the evidence, so later failures cannot be ruled out."
             drafts.append(_draft(recording, "cut", "low", title, explanation))
-        lost = coverage.damaged_records + coverage.missing_records
-        if lost:
-            title = f"The recorder lost {counted(lost, 'record')}"
-            explanation = "Their content is unknown, so failures in them cannot be ruled out."
-            drafts.append(
-                _draft(recording, "lost", "medium" if lost >= MIN_LOST_FOR_MEDIUM else "low", title, explanation)
-            )
+        witness = coverage.witness
+        if coverage.recorders_not_closed or (witness is not None and witness.is_missing):
+            title = "How many records are missing at the end of the recording is not known"
+            explanation = "The recorder or its monitor was killed, or could not write, before it left its counts."
+            drafts.append(_draft(recording, "not_closed", "low", title, explanation))
         return drafts
 
 

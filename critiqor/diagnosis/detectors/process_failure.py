@@ -26,11 +26,32 @@ class ProcessFailure(RecordingDetector):
         recording = self._recording
         event = recording.error_of("nonzero_exit", "launch_failed", "os_error", "interrupted")
         if event is None:
-            return []
+            return [_unrecorded_end(recording)] if recording.coverage.end_not_recorded else []
         if not recording.was_asked_to_stop:
             return [_draft(recording, event, "critical" if (recording.exit_code or 0) >= SIGNAL_EXIT_BASE else "high")]
         # Stopping a program that has nothing to do is normal.
         return [_draft(recording, event, "low")] if recording.was_cut_short else []
+
+
+def _unrecorded_end(recording: Recording) -> Draft:
+    """Return the draft for a process that is gone together with its monitor."""
+    last = recording.last_agent_event or recording.process_start
+    event_id = last.event_id if last is not None else None
+    title = "OpenClaw and its monitor ended without a record of how"
+    return Draft(
+        type=TYPE,
+        about=("end_not_recorded",),
+        severity="high" if recording.was_cut_short else "medium",
+        confidence=90,
+        title=title,
+        explanation="Neither was alive when the run was finalized. Both were killed, the machine went down, or the end "
+        "could not be written. What happened after the last record is not known.",
+        evidence=cite_events([event_id] if event_id else []),
+        first_bad_step=event_id,
+        chain=[CausalStep(event_id, title, None)] if event_id else [],
+        recommendation="Look at the log of the system for that moment: out of memory, a restart, a full disk.",
+        verification="Record again: OpenClaw ends with exit code 0.",
+    )
 
 
 def _draft(recording: Recording, event: Event, severity: Severity) -> Draft:

@@ -10,7 +10,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def value_to_text(value: Any) -> str:
-    """Return a recorded value as OTLP exports it: a text, the texts of its parts, the excerpt of a cut value, or JSON."""
+    """Return a recorded value as OTLP exports it: a text, the texts of its parts, an excerpt of a cut one, or JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

@@ -1,0 +1,266 @@
+"""The witness of a recording: counts in the monitor's memory what each recorder reports, before it is on the disk.
+
+Recorders report over a Unix socket in a folder of the monitor's own. The agent runs as the same user and could connect
+as well, so the process at the other end is identified by the system: its pid, its start time and its program are in the
+statement. Nobody waits for the witness, and a recorder without one works as before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shutil
+import socket
+import struct
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from critiqor.storage.audit.statement import DIGEST_BYTES, RecorderStatement, Statement
+from critiqor.storage.audit.witness_socket import ASK
+
+MAX_LINE = 4_096
+MAX_RECORDERS = 1_000
+"""Maximum number of recorders of a run; further ones are not known to the witness."""
+MAX_GAP = 1_000_000
+"""Maximum number of reports in a row that can be missing; a larger gap is an attempt to use up memory."""
+_READ_BYTES = 1 << 16
+_PEER = struct.Struct("3i")
+"""What Linux says about the process at the other end of a socket: pid, user, group."""
+_PROGRAMS = ("node", "bun", "deno", "openclaw")
+"""Programs in which the recorder plugin runs."""
+
+
+class WitnessedRecorder:
+    """The reports of one recorder."""
+
+    def __init__(self, writer: str, peer: Peer) -> None:
+        self._writer = writer
+        self._peer = peer
+        self._digests = bytearray()
+        self._lost = 0
+        self._irregular = 0
+        self._has_ended = False
+        self._found_seal = False
+
+    @property
+    def produced(self) -> int:
+        """How many records it has produced so far."""
+        return len(self._digests) // DIGEST_BYTES
+
+    def add(self, sequence: int, digest: bytes) -> None:
+        """Note that a record is about to be written; a recorder numbers its records without gaps."""
+        if sequence != self.produced + 1 or len(digest) != DIGEST_BYTES:
+            self._irregular += 1
+            if not 0 < sequence - self.produced <= MAX_GAP:
+                return
+            # Reports can be lost if the witness was stopped for long: nothing is known about these records.
+            self._digests.extend(bytes(DIGEST_BYTES * (sequence - 1 - self.produced)))
+        self._digests.extend(digest[:DIGEST_BYTES].ljust(DIGEST_BYTES, b"\0"))
+
+    def lose(self, sequence: int) -> None:
+        """Note that a record was not written; one that was not announced before counts as produced."""
+        if sequence == self.produced + 1:
+            self._digests.extend(bytes(DIGEST_BYTES))
+        elif sequence != self.produced:
+            self._irregular += 1
+            return
+        self._digests[-DIGEST_BYTES:] = bytes(DIGEST_BYTES)
+        self._lost += 1
+
+    def stop_at_seal(self) -> None:
+        """Note that it found the run sealed."""
+        self._found_seal = True
+
+    def end(self) -> None:
+        """Note that it ended properly."""
+        self._has_ended = True
+
+    def note_irregular(self) -> None:
+        """Count a report that a recorder does not make."""
+        self._irregular += 1
+
+    def statement(self) -> RecorderStatement:
+        """Return what is known about it so far."""
+        return RecorderStatement(
+            writer=self._writer,
+            pid=self._peer.pid,
+            started_at=self._peer.started_at,
+            program=self._peer.program,
+            is_of_tree=self._peer.is_of_tree,
+            produced=self.produced,
+            lost=self._lost,
+            has_ended=self._has_ended,
+            found_seal=self._found_seal,
+            irregular=self._irregular,
+            digests=bytes(self._digests),
+        )
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """The process at the other end of a connection."""
+
+    pid: int | None = None
+    started_at: float | None = None
+    program: str | None = None
+    is_of_tree: bool = True
+
+
+class Witness:
+    """Listens to the recorders of one run, in a thread of its own, until it is closed."""
+
+    def __init__(self, is_of_tree: Callable[[int], bool]) -> None:
+        self._is_of_tree = is_of_tree
+        self._folder = Path(tempfile.mkdtemp(prefix="critiqor-"))
+        self.address = self._folder / "witness"
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(str(self.address))
+        self._server.listen(64)
+        self._server.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._server, selectors.EVENT_READ)
+        self._waker, self._wake = socket.socketpair()
+        self._selector.register(self._waker, selectors.EVENT_READ)
+        self._connections: dict[socket.socket, _Connection] = {}
+        self._recorders: dict[str, WitnessedRecorder] = {}
+        self._lifecycle: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._listen, daemon=True, name="critiqor-witness")
+        self._thread.start()
+
+    def recorder(self, writer: str) -> WitnessedRecorder:
+        """Return a recorder of the monitor's own, which reports without a connection."""
+        with self._lock:
+            return self._recorders.setdefault(writer, WitnessedRecorder(writer, Peer(os.getpid())))
+
+    def add_lifecycle_event(self, event_id: str, digest: str) -> None:
+        """Note a lifecycle event that the monitor wrote into the run record."""
+        with self._lock:
+            self._lifecycle[event_id] = digest
+
+    def statement(self, altered: list[str] | None = None) -> Statement:
+        """Return what is known so far."""
+        with self._lock:
+            recorders = [recorder.statement() for recorder in self._recorders.values()]
+            return Statement(recorders=recorders, lifecycle=dict(self._lifecycle), altered=altered or [])
+
+    def is_reachable(self) -> bool:
+        """Return whether recorders can still connect: the agent can remove the socket."""
+        return self.address.is_socket()
+
+    def close(self) -> None:
+        """Read what was sent so far, and stop."""
+        self._is_closed = True
+        self._wake.send(b"x")
+        self._thread.join()
+        for connection in [*self._connections.values()]:
+            self._drain(connection)
+        for each in (*self._connections, self._server, self._waker, self._wake):
+            each.close()
+        self._selector.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _listen(self) -> None:
+        while not self._is_closed:
+            for key, _ in self._selector.select():
+                if key.fileobj is self._server:
+                    self._accept()
+                elif key.fileobj is not self._waker:
+                    self._read(self._connections[key.fileobj])  # type: ignore[index]
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            accepted, _ = self._server.accept()
+            accepted.setblocking(False)
+            self._connections[accepted] = _Connection(accepted, self._peer_of(accepted))
+            self._selector.register(accepted, selectors.EVENT_READ)
+
+    def _peer_of(self, accepted: socket.socket) -> Peer:
+        if not hasattr(socket, "SO_PEERCRED"):
+            return Peer()
+        pid, user, _ = _PEER.unpack(accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        try:
+            process = psutil.Process(pid)
+            program = Path(process.exe()).name
+            is_known = user == os.getuid() and program.startswith(_PROGRAMS) and self._is_of_tree(pid)
+            return Peer(pid, process.create_time(), program, is_known)
+        except (psutil.Error, OSError):
+            return Peer(pid, None, None, False)
+
+    def _read(self, connection: _Connection) -> None:
+        try:
+            data = connection.socket.recv(_READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._selector.unregister(connection.socket)
+            del self._connections[connection.socket]
+            connection.socket.close()
+            return
+        self._handle(connection, data)
+
+    def _drain(self, connection: _Connection) -> None:
+        with contextlib.suppress(OSError):
+            while data := connection.socket.recv(_READ_BYTES):
+                self._handle(connection, data)
+
+    def _handle(self, connection: _Connection, data: bytes) -> None:
+        lines = (connection.rest + data).split(b"\n")
+        connection.rest = lines.pop()[:MAX_LINE]
+        for line in lines:
+            if line + b"\n" == ASK:
+                self._answer(connection)
+            else:
+                with self._lock:
+                    self._report(connection, line.split(b" "))
+
+    def _answer(self, connection: _Connection) -> None:
+        data = msgspec.json.encode(self.statement()) + b"\n"
+        with contextlib.suppress(OSError):
+            connection.socket.settimeout(5.0)
+            connection.socket.sendall(data)
+            connection.socket.setblocking(False)
+
+    def _report(self, connection: _Connection, words: list[bytes]) -> None:
+        recorder = connection.recorder
+        if words[0] == b"hello" and len(words) == 2:
+            self._add_recorder(connection, words[1][:40].decode("ascii", "replace"))
+            return
+        if recorder is None:
+            return
+        try:
+            if words[0].isdigit():
+                recorder.add(int(words[0][:12]), bytes.fromhex(words[1].decode("ascii")))
+            elif words[0] == b"lost":
+                recorder.lose(int(words[1][:12]))
+            elif words[0] == b"sealed":
+                recorder.stop_at_seal()
+            elif words[0] == b"end":
+                recorder.end()
+            else:
+                recorder.note_irregular()
+        except (ValueError, IndexError):
+            recorder.note_irregular()
+
+    def _add_recorder(self, connection: _Connection, writer: str) -> None:
+        known = self._recorders.get(writer)
+        if known is not None or connection.recorder is not None:
+            (known or connection.recorder).note_irregular()  # type: ignore[union-attr]
+        elif len(self._recorders) < MAX_RECORDERS:
+            connection.recorder = self._recorders[writer] = WitnessedRecorder(writer, connection.peer)
+
+
+class _Connection:
+    def __init__(self, connected: socket.socket, peer: Peer) -> None:
+        self.socket = connected
+        self.peer = peer
+        self.recorder: WitnessedRecorder | None = None
+        self.rest = b""

@@ -1,0 +1,73 @@
+"""Closing records: how many records a recorder produced, and how many of them it could not write.
+
+The space of the file is reserved when the recorder starts, so that it can be written on a full disk too. A closing
+record without counts is that of a recorder that did not end properly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from critiqor.storage.atomic import FILE_MODE
+
+SIZE = 512
+"""Bytes of the file; the recorder plugin writes as many."""
+MAX_FILES = 10_000
+"""Maximum number of closing records that are read."""
+
+
+class ClosingRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The closing record of one recorder."""
+
+    writer: str
+    pid: int
+    produced: int | None = None
+    """Null if the recorder did not end properly."""
+    lost: int | None = None
+
+
+class ClosingFile:
+    """The file of one recorder, open from its first record to its end. Its methods never raise."""
+
+    def __init__(self) -> None:
+        self._descriptor: int | None = None
+
+    def reserve(self, path: Path, writer: str) -> None:
+        """Create the file without counts, unless it was created before."""
+        if self._descriptor is None:
+            with contextlib.suppress(OSError):
+                self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+                self._write(ClosingRecord(writer=writer, pid=os.getpid()))
+
+    def close(self, writer: str, produced: int, lost: int) -> None:
+        """Write the counts and close the file."""
+        if self._descriptor is None:
+            return
+        with contextlib.suppress(OSError):
+            self._write(ClosingRecord(writer=writer, pid=os.getpid(), produced=produced, lost=lost))
+        self.release()
+
+    def release(self) -> None:
+        """Close the file as it is."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._descriptor)
+        self._descriptor = None
+
+    def _write(self, record: ClosingRecord) -> None:
+        assert self._descriptor is not None
+        os.pwrite(self._descriptor, msgspec.json.encode(record).ljust(SIZE - 1) + b"\n", 0)
+
+
+def read_closing_records(folder: Path) -> list[ClosingRecord]:
+    """Return the closing records of a run; those that cannot be read are left out."""
+    found = []
+    for path in sorted(folder.glob("recorder-*.json"))[:MAX_FILES]:
+        with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            if path.stat().st_size <= SIZE:
+                found.append(msgspec.json.decode(path.read_bytes(), type=ClosingRecord))
+    return found

@@ -1,0 +1,154 @@
+"""Compare the records of a journal with what recorders and the monitor said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from critiqor.model.event import EventType
+from critiqor.model.evidence import WitnessFacts
+from critiqor.storage.audit.closing_records import ClosingRecord
+from critiqor.storage.audit.statement import DIGEST_BYTES, RecorderStatement, Statement, digest_of
+
+MAX_EXAMPLES = 20
+_ABSENT = bytes(DIGEST_BYTES)
+_OF_MONITOR = frozenset((EventType.PROCESS_START, EventType.PROCESS_END, "resource_usage", "backend_transcript"))
+"""Lifecycle events that only the monitor writes."""
+
+
+class JournalAudit:
+    """Observes every record of a journal once, and returns what is wrong with them.
+
+    `is_missing` is whether there was a monitor that left no statement.
+    """
+
+    def __init__(
+        self, statement: Statement | None = None, closings: Iterable[ClosingRecord] = (), *, is_missing: bool = False
+    ) -> None:
+        self._statement = statement
+        self._closings = {closing.writer: closing for closing in closings}
+        self._required = statement.required if statement is not None else None
+        self._known = {one.writer: _Recorder(one) for one in statement.recorders} if statement is not None else {}
+        self._unknown: set[str] = set()
+        self._facts = WitnessFacts(is_missing=is_missing)
+
+    def observe(self, writer: str, sequence: int, event_id: str, data: bytes) -> None:
+        """Compare a record, given as its line of the journal, with the reports about it."""
+        if self._statement is None:
+            return
+        recorder = self._known.get(writer)
+        if recorder is None or not recorder.statement.is_of_tree:
+            self._unknown.add(writer)
+            self._note(event_id)
+            return
+        how = recorder.compare(sequence, data.strip())
+        if how == "changed":
+            self._facts.changed += 1
+            self._note(event_id)
+        elif how == "inserted":
+            self.observe_repeated(event_id)
+
+    def observe_repeated(self, event_id: str) -> None:
+        """Note a record with the number of another one."""
+        if self._statement is not None:
+            self._facts.inserted += 1
+            self._note(event_id)
+
+    def observe_lifecycle(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Compare the lifecycle events of the run record with those that the monitor wrote."""
+        statement = self._statement
+        if statement is None or not statement.lifecycle:
+            return
+        left = dict(statement.lifecycle)
+        for event in events:
+            event_id = str(event.get("event_id"))
+            expected = left.pop(event_id, None)
+            # While a monitor runs, it may have written an event that it has not noted yet.
+            is_own = event.get("event_type") in _OF_MONITOR and self._required is None
+            if lifecycle_digest(event) != expected and (expected is not None or is_own):
+                self._facts.lifecycle_changed += 1
+                self._note(event_id)
+        self._facts.lifecycle_changed += len(left)
+
+    def produced(self) -> dict[str, int]:
+        """Return how many records each recorder produced, as far as it or the monitor said so."""
+        closings = self._closings.values()
+        counts = {closing.writer: closing.produced for closing in closings if closing.produced is not None}
+        for writer, recorder in self._known.items():
+            limit = self._limit(writer, recorder)
+            counts[writer] = max(counts.get(writer, 0), limit) if self._required is None else limit
+        return counts
+
+    def not_closed(self) -> int:
+        """Return how many recorders did not end properly, where it is not known what they produced."""
+        return sum(closing.produced is None and writer not in self._known for writer, closing in self._closings.items())
+
+    def conclude(self, damaged: int) -> WitnessFacts | None:
+        """Return what is wrong with the records; None without a monitor. `damaged` records could not be read."""
+        facts = self._facts
+        if self._statement is None:
+            return facts if facts.is_missing else None
+        facts.recorders = len(self._known)
+        facts.unknown_recorders = len(self._unknown)
+        facts.altered = list(self._statement.altered)
+        for writer, recorder in self._known.items():
+            limit = self._limit(writer, recorder)
+            removed, lost = recorder.absent(limit)
+            facts.produced += limit
+            facts.removed += removed
+            facts.lost += lost
+            facts.irregular_reports += recorder.statement.irregular
+            facts.silenced_recorders += recorder.statement.found_seal
+        # A record that was changed so that it cannot be read is counted as damaged.
+        facts.removed = max(0, facts.removed - damaged)
+        return facts
+
+    def _limit(self, writer: str, recorder: _Recorder) -> int:
+        return recorder.statement.produced if self._required is None else self._required.get(writer, 0)
+
+    def _note(self, event_id: str) -> None:
+        if len(self._facts.examples) < MAX_EXAMPLES:
+            self._facts.examples.append(event_id)
+
+
+class _Recorder:
+    """The records of one recorder."""
+
+    def __init__(self, statement: RecorderStatement) -> None:
+        self.statement = statement
+        self._seen = bytearray(statement.produced)
+
+    def compare(self, sequence: int, data: bytes) -> str:
+        place = sequence - 1
+        if not 0 <= place < self.statement.produced or self._seen[place]:
+            return "inserted"
+        self._seen[place] = 1
+        digests = self.statement.digests
+        # A write that failed can have reached the disk all the same.
+        is_same = digests is None or self._expected(digests, place) in (_ABSENT, digest_of(data))
+        return "same" if is_same else "changed"
+
+    @staticmethod
+    def _expected(digests: bytes, place: int) -> bytes:
+        return digests[place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES]
+
+    def absent(self, limit: int) -> tuple[int, int]:
+        """Return how many of the first records were removed, and how many never reached the disk."""
+        statement, digests = self.statement, self.statement.digests
+        if digests is None:
+            missing = limit - sum(self._seen[:limit])
+            lost = min(missing, statement.lost)
+        else:
+            gone = [place for place in range(limit) if not self._seen[place]]
+            missing, lost = len(gone), sum(self._expected(digests, place) == _ABSENT for place in gone)
+        # The last record of a process that was killed was reported and not yet written.
+        if missing > lost and not statement.has_ended and not self._seen[statement.produced - 1]:
+            lost += 1
+        return missing - lost, lost
+
+
+def lifecycle_digest(event: Mapping[str, Any]) -> str:
+    """Return the digest of a lifecycle event of a run record, whatever the order of its members."""
+    return digest_of(msgspec.json.encode(event, order="deterministic")).hex()
