@@ -125,3 +125,9 @@ def test_all_rows_are_more_than_those_that_were_updated() -> None:
 def test_digits_in_another_order_are_a_slip() -> None:
     story = reads("month,kwh\n07,402\n08,358\n09,256\ntotal 1016 kWh", "The panels produced 1,160 kWh.")
     assert story.only("misreported_value")
+
+
+def test_a_negative_amount_in_cents_may_be_reported_without_its_sign() -> None:
+    taken = '{"charge": {"amount": 1284350}, "refund": {"amount": -73990}, "fee": {"amount": -31277}, "net": 1179083}'
+    answer = "Gross 12,843.50 €, refunds 739.90 € (5.8 % of gross), fees 312.77 €, net 11,790.83 €."
+    assert not {"misreported_value", "unsupported_claim"} & set(reads(taken, answer).types())

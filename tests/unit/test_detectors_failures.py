@@ -323,3 +323,9 @@ def test_a_command_that_does_nothing_is_no_success_after_failures() -> None:
     assert (finding.severity, "then succeeded" in finding.title) == ("high", False)
     finding = story().runs(". venv/bin/activate && python run.py", "42").only("repeated_tool_failure")
     assert (finding.severity, "then succeeded" in finding.title) == ("medium", True)
+
+
+def test_missing_rights_are_no_misuse_of_the_tool() -> None:
+    refused = '{"code": "INSUFFICIENT_ACCESS_OR_READONLY", "message": "insufficient access rights on object id"}'
+    story = Story().user("Move the account").calls("sf.update", {"id": "001A9"}, refused, error=refused)
+    assert "tool_misuse" not in story.says("Salesforce refused it for lack of rights.").finishes().types()

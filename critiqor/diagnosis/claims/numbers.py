@@ -151,12 +151,13 @@ class Numbers:
 
     def _is_recorded(self, readings: tuple[Reading, ...], factors: tuple[float, ...]) -> bool:
         if len(factors) > 3:
-            recorded = self._order("all", (*self._recorded, *self._totals))
+            recorded = self._order("all amounts", map(abs, (*self._recorded, *self._totals)))
         else:
-            recorded = self._order("recorded", self._recorded)
+            recorded = self._order("amounts", map(abs, self._recorded))
         for number, decimals in readings:
             margin = tolerance(number, decimals)
-            if any(recorded.has(number / factor, margin / factor) for factor in factors):
+            # A refund or a loss is often recorded as a negative number, and reported without the sign.
+            if any(recorded.has(abs(number) / factor, margin / factor) for factor in factors):
                 return True
         return False
 

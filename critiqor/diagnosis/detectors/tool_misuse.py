@@ -52,6 +52,7 @@ _OBJECTION = re.compile(
 _NOT_THE_CALL = re.compile(
     r"\bE[A-Z]{3,}\b|(?:[Hh][Tt][Tt][Pp]\S*|[Ss]tatus|[Ff]ailed)\W{1,3}(?:4(?!00|22)\d\d|5\d\d)\b"
     r"|(?i:\blog(?:ged|in)|\bsign(?:ed)? in|auth|credential|api.?key|(?:access|bot) token|permission|approval"
+    r"|privilege|access.?rights?|access.or.readonly"
     r"|captcha|javascript|subscription|quota)"
 )
 _EFFECTS = (Kind.ACTION, Kind.CHANGE)

@@ -38,8 +38,6 @@ _UNDER_WAY = re.compile(r"[a-z]{3,}ing")
 _MAKING = frozenset(("create", "add", "new", "todo", "task", "draft", "insert", "list"))
 _LATER = frozenset(("completed", "done", "published", "deployed", "valid", "healthy", "delivered", "sent", "saved"))
 """What a thing that was only made, or scheduled, is not yet: it says nothing about the call."""
-_FOR_LATER = frozenset(("scheduled", "planned"))
-"""States of what is to happen at a time that the call was given."""
 _DELIVERING = frozenset(
     ("send", "pay", "transfer", "publish", "post", "deploy", "charge", "refund", "email", "mail", "message", "sms")
 )
@@ -125,7 +123,7 @@ class _Call:
         """Return what a state says of this call: `cancelled` is the success of `cancel_order`."""
         word = normal_state(value)
         found = state_of_word(value)
-        if word in _FOR_LATER and self.is_for_later:
+        if word in self.known.lists["for_later_words"] and self.is_for_later:
             return "success"
         if found == "success" and word not in self.contrary:
             return found
