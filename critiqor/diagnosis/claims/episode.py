@@ -60,6 +60,8 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     """What it names, once it was asked for."""
     known_words: set[str] | None = None
     """The words of its arguments, once they were asked for."""
+    known_targets: set[str] | None = None
+    """What it is about, once it was asked for."""
     known_bounce: str | None = None
     """The words with which its output says that a message was returned, once they were asked for."""
     known_cut: bool | None = None

@@ -173,11 +173,11 @@ def adds_up(claimed: float, margin: float, own: list[float], others: Sorted) -> 
 
 def multiplies(claimed: float, margin: float, own: list[float], others: Sorted, *, is_share: bool = False) -> bool:
     """Return whether a claimed number is the product, the ratio or the share of a text's own number and another one."""
-    relative = margin / abs(claimed) if claimed else 0.0
+    if not claimed:
+        return False
+    relative = margin / abs(claimed)
     has, share = others.has, claimed / 100
-    for one in own:
-        if not one or not claimed:
-            continue
+    for one in filter(None, own):
         # Products, quotients, and so many percent of something.
         for other in (claimed / one, one / claimed, claimed * one, claimed / (one / 100)):
             slack = abs(other) * relative + 1e-9
@@ -196,7 +196,7 @@ def multiplies(claimed: float, margin: float, own: list[float], others: Sorted, 
 def scales(claimed: float, asked: list[float], others: Sorted) -> bool:
     """Return whether a claimed number is a recorded one in the ratio of a number that was asked for and another one."""
     amounts = others.numbers[:MAX_SCALED]
-    return any(one and others.has(claimed * amount / one, 1e-9) for one in asked for amount in amounts)
+    return any(others.has_any([claimed * amount / one for amount in amounts], 1e-9) for one in filter(None, asked))
 
 
 def _delimiter(lines: list[str]) -> str:

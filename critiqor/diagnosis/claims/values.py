@@ -113,6 +113,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
         return digits_of(self.text)
 
 
+@lru_cache(maxsize=1_024)
 def digits_of(text: str) -> str:
     """Return the digits of a value as it is written, without leading zeros."""
     return (text if text.isdigit() else _MARK.sub("", text)).lstrip("0")

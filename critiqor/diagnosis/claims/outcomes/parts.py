@@ -26,7 +26,7 @@ from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.results import Meaning
 from critiqor.diagnosis.results.app_answers import changes_something
 from critiqor.diagnosis.results.command_results import plan_of
-from critiqor.diagnosis.results.json_answers import decoded, state_for
+from critiqor.diagnosis.results.json_answers import decoded, states_of
 from critiqor.diagnosis.results.json_items import item_name, names_of
 from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE
 from critiqor.diagnosis.results.state_words import has_same_stem, name_of, state_words
@@ -82,7 +82,7 @@ _NONE = re.compile(r"(?<![\d.,])0(?![.,]?\d)")
 def _meaning(episode: Episode, call: EpisodeCall) -> Meaning | None:
     value = decoded(call.text) if call.text[:1] in ("{", "[") else None
     verbs = words_of_tool(call.tool)
-    judge = partial(state_for, verbs, call.arguments)
+    judge = states_of(verbs, call.arguments)
     is_bad_news = partial(says_bad_news, episode.language)
     if value is not None:
         parts = list(_json_parts(value, verbs, judge, is_bad_news, 0))
