@@ -10,7 +10,7 @@ import msgspec
 from critiqor.diagnosis.claims.language import Language, language_of, normalize
 from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.results import Meaning, meaning_of
-from critiqor.diagnosis.signals.text import STEM, tokens
+from critiqor.diagnosis.signals.text import STEM, stems, tokens
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.calls import Kind
 
@@ -218,6 +218,8 @@ class Episode(msgspec.Struct, kw_only=True):
     """Whether claims that are no problem are wanted, too: only so many are listed."""
     known_topics: frozenset[str] | None = None
     """The words of the request, once they were asked for."""
+    known_asked: frozenset[str] | None = None
+    """The beginnings of these words, once they were asked for."""
     known_failures: list[EpisodeCall] | None = None
     """The calls that failed and were not made good, once they were asked for."""
     known_weakenings: object = None
@@ -287,6 +289,13 @@ class Episode(msgspec.Struct, kw_only=True):
         if self.known_topics is None:
             self.known_topics = frozenset(tokens(normalize(self.request[:MAX_TOPICS])))
         return self.known_topics
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """The beginnings of the words of the whole request."""
+        if self.known_asked is None:
+            self.known_asked = frozenset(stems(tokens(self.request)))
+        return self.known_asked
 
     def speech(self, text: EpisodeText) -> Speech:
         """Return the statements of a text."""

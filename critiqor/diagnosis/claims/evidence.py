@@ -91,6 +91,8 @@ class Evidence:
         """Values of the answer that are supported: others may be computed from them."""
         self._derivations = MAX_DERIVED
         self._dense: dict[int, bool] = {}
+        self._slips: dict[str, bool] = {}
+        """Whether recorded numbers differ from these digits by a slip only."""
         self._numbers: dict[int, dict[int, str]] = {}
         """The numbers of outputs by their digits, by position of the call: they are not kept with the call."""
 
@@ -241,7 +243,10 @@ class Evidence:
 
     def has_slips(self, value: Value) -> bool:
         """Return whether recorded numbers differ from a value by one digit, or by the order of digits, only."""
-        return bool(self._alike(value))
+        alike = self._slips.get(value.digits)
+        if alike is None:
+            alike = self._slips[value.digits] = bool(self._alike(value))
+        return alike
 
     @cached_property
     def dates(self) -> list[RecordedDate]:

@@ -242,7 +242,8 @@ def _is_on(value: object) -> bool:
 
 def _warnings_in(call: EpisodeCall) -> list[str]:
     """Return the warnings in the result of a call."""
-    answer = decoded(call.text) if _WARNING.search(call.text) else None
+    is_object = call.text.lstrip()[:1] == "{"
+    answer = decoded(call.text) if is_object and _WARNING.search(call.text) else None
     entries = answer.items() if isinstance(answer, dict) else ()
     values = [value for name, value in entries if _WARNING.search(name) and isinstance(value, str | list) and value]
     return list(map(plain_text, values))

@@ -31,7 +31,7 @@ from critiqor.diagnosis.results.json_items import item_name, names_of
 from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE
 from critiqor.diagnosis.results.state_words import has_same_stem, name_of, state_words
 from critiqor.diagnosis.signals.outputs import printed_lines
-from critiqor.diagnosis.signals.text import stems, tokens
+from critiqor.diagnosis.signals.text import STEM, tokens
 from critiqor.diagnosis.signals.tool_calls import words_of_tool
 from critiqor.spans.calls import Kind
 
@@ -122,7 +122,7 @@ def _is_wanted(episode: Episode, call: EpisodeCall, part: Part) -> bool:
     """Return whether the user asked for what is said of a part, or the answer only repeats what it was given."""
     if not part.word:
         return False
-    if part.word in call.words or stems({part.word}) & stems(tokens(episode.request)):
+    if part.word in call.words or part.word[:STEM] in episode.asked:
         return True
     return part.word in state_words().lists["left_out_words"] and any(
         f'"{name}' in call.arguments or f"--{name}" in call.line for name in _LEAVING_OUT

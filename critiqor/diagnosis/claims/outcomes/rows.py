@@ -85,6 +85,13 @@ def bad_word(lowered: str) -> str:
     return next(filter(_is_bad, words), "")
 
 
+def _words_of(lowered: str) -> set[str]:
+    """Return the different words and numbers of a text. Splitting at spaces is much faster than a pattern."""
+    pieces = set(lowered.split())
+    words = set(filter(str.isalpha, pieces))
+    return words.union(_WORD.findall(" ".join(pieces - words)))
+
+
 def _is_bad(word: str) -> bool:
     return word in _bad_words() or (not word.isascii() and any(part in word for part in _joined_words()))
 
@@ -98,7 +105,7 @@ def parts_of_text(
     """
     lines = [line[:MAX_LINE] for line in text.splitlines()[:MAX_LINES] if line.strip()]
     found: list[Part] = []
-    if bad := set(filter(_is_bad, set(_WORD.findall(text.lower())))):
+    if bad := set(filter(_is_bad, _words_of(text.lower()))):
         # The end of a line that was cut may be another word.
         told = [
             number
