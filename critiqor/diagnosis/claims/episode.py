@@ -117,14 +117,15 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
         """Return the numbers of its output by their digits; of several with the same digits, the last."""
         return _by_digits(_RAW_NUMBER.findall(self.text))
 
-    def forget_numbers(self) -> None:
-        """Forget its records, numbers and tables: they are large, and refer to the call. That it has none is kept.
+    def forget_readings(self) -> None:
+        """Forget what was read from its texts and is as large as they are; that it has no records is kept.
 
         Garbage collection is paused while a run is diagnosed, so what refers to each other would never be freed.
         """
         self.known_records = self.known_records and None
         self.known_facts = self.known_facts and None
         self.known_tables = self.known_tables and None
+        self.known_numbers = self.known_lowered = self.known_words = self.known_members = None
 
     def has_stem(self, stem: str) -> bool:
         """Return whether its output has a word with this beginning, as `stems` returns it."""
@@ -244,8 +245,6 @@ class Episode(msgspec.Struct, kw_only=True):
         self.known_failures = self.known_weakenings = None
         for text in (*self.requests, *self.messages, *self.outgoing):
             text.speech = None
-        for call in self.calls:
-            call.known_lowered = None
 
     @property
     def answer(self) -> EpisodeText | None:
