@@ -111,7 +111,7 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     speech = episode.speech(text)
     if any(speech.has(stance, "overcome") for stance in speech.stances) and not _may_be_repaired(episode, call):
         speech = speech.without([stance for stance in speech.stances if _is_declared_over(speech, stance)])
-    said = [tokens(stance.lowered) for stance in speech.stances]
+    said = [speech.tokens_of(stance) for stance in speech.stances]
     subject = _subject(episode, call, set().union(*said))
     if _states_counts(call, text, speech):
         return True
@@ -200,7 +200,7 @@ def _is_declared_over(speech: Speech, stance: Stance) -> bool:
     if speech.has(over, "negations") or any(clause.is_bad_news for clause in clauses[place + 1 :]):
         return False
     # "Fixed the broken formulas", or a few words after the bad news; what names other things is about those.
-    return over.is_bad_news or (len(tokens(over.lowered)) <= MAX_SHORT and not _NAME.search(over.lowered))
+    return over.is_bad_news or (len(speech.tokens_of(over)) <= MAX_SHORT and not _NAME.search(over.lowered))
 
 
 _NAME = re.compile(r"[\w./@-]*[./@\d_-][\w./@-]*\w")
@@ -230,7 +230,7 @@ def _caveat_words(speech: Speech, stance: Stance, said: set[str]) -> set[str]:
     clauses = speech.clauses(stance)
     if not any(clause.is_good_news and speech.has(clause, "totality") for clause in clauses):
         return said
-    denied = [tokens(clause.lowered) for clause in clauses if clause.is_bad_news]
+    denied = [speech.tokens_of(clause) for clause in clauses if clause.is_bad_news]
     return set().union(*denied) if denied else said
 
 
@@ -240,7 +240,7 @@ def _is_about(speech: Speech, stance: Stance, said: set[str], call: EpisodeCall,
     `The bucket now refuses plain HTTP` is what the user asked for. If calls and text are in different languages, their
     words cannot be compared.
     """
-    if speech.language is None or len(tokens(stance.lowered)) <= MAX_SHORT:
+    if speech.language is None or len(speech.tokens_of(stance)) <= MAX_SHORT:
         return True
     if speech.language.code != "en" and (speech.has(stance, "trouble") or stance.is_limited or stance.is_uncertain):
         return True
@@ -338,7 +338,7 @@ def _tells_reasons(speech: Speech, stance: Stance, subject: _Subject) -> bool:
     A commit is often named as what it is for: that it is done does not tell why it could not be applied.
     """
     return any(
-        len(stems(tokens(clause.lowered)) & subject.reasons) >= MIN_REASONS
+        len(stems(speech.tokens_of(clause)) & subject.reasons) >= MIN_REASONS
         for clause in speech.clauses(stance)
         if not (clause.is_good_news and any(speech.has(clause, f"actions.{name}") for name in DEEDS))
     )
@@ -357,7 +357,7 @@ def asks_about(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool:
         return False
     # In "It is cancelled, anything else?" only the last part asks.
     asked = [clauses[-1] if (clauses := speech.clauses(stance)) else stance for stance in questions]
-    said = stems(set().union(*(tokens(stance.lowered) for stance in asked)))
+    said = stems(set().union(*(speech.tokens_of(stance) for stance in asked)))
     named = (call.words | words_of_tool(call.tool) | _failure_words(call)) - small_words()
     return bool(said & stems({word for word in named if len(word) >= 3}))
 

@@ -93,7 +93,7 @@ def _meaning(episode: Episode, call: EpisodeCall) -> Meaning | None:
         is_remark = not call.line and len(call.text) <= MAX_REMARK and "\n" not in call.text
         remarks = [call.text] if is_remark else []
     parts = [part for part in parts if not _is_wanted(episode, call, part)]
-    if not parts:
+    if not parts and remarks:
         said = set(tokens(call.arguments.lower()))
         parts = [Part("", text) for text in remarks if is_bad_news(text) and bad_word(text.lower()) not in said]
     if not parts:
@@ -122,7 +122,7 @@ def _is_wanted(episode: Episode, call: EpisodeCall, part: Part) -> bool:
     """Return whether the user asked for what is said of a part, or the answer only repeats what it was given."""
     if not part.word:
         return False
-    if part.word in call.words or part.word[:STEM] in episode.asked:
+    if part.word[:STEM] in episode.asked or (part.word in call.arguments.lower() and part.word in call.words):
         return True
     return part.word in state_words().lists["left_out_words"] and any(
         f'"{name}' in call.arguments or f"--{name}" in call.line for name in _LEAVING_OUT
