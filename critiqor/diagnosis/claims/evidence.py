@@ -340,9 +340,9 @@ class Evidence:
         numbers = Numbers()
         for each in (self.episode, *self.episode.earlier):
             for text in each.requests:
-                numbers.add_text(text.text)
+                numbers.add_numbers(text.text)
         for call in self.calls:
-            numbers.add_text(call.facts)
+            numbers.add_numbers(call.facts)
         return numbers
 
     def supports(self, value: Value) -> bool:
@@ -474,7 +474,7 @@ class Evidence:
         failed = Numbers()
         for call in self.calls:
             if call.meaning.state == "failure":
-                failed.add_text(call.text)
+                failed.add_numbers(call.text)
         # A whole number in a text may be a part of a name.
         printed = {*self.numbers, *(number for number in self.outputs.recorded if number % 1)} - set(failed.recorded)
         return Sorted((*printed, *self.derivations.totals, *self._passed, *self.asked.recorded))

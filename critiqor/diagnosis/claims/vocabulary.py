@@ -87,8 +87,10 @@ class Vocabulary:
         if not bare:
             return
         if " " in bare:
-            found = _WORD.search(bare)
-            first = found[0] if found else bare
+            first = bare.partition(" ")[0]
+            if not first.isalnum():
+                found = _WORD.search(bare)
+                first = found[0] if found else bare
             is_open = self._has_open_phrases and entry.endswith("*")
             self._firsts.add(first)
             begin = bare[: len(first) + 2]

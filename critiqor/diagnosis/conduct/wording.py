@@ -40,7 +40,8 @@ def says_somehow(language: Language | None, name: str, text: str) -> bool:
         return says(language, name, text)
     # The lists of languages in other scripts have no entry that a plain text can contain.
     known = [one for one in languages().values() if one.script is None or not text.isascii()]
-    return any(says(one, name, text) for one in known)
+    lowered = normalize(text)
+    return any(one.conduct.mentions(name, lowered) for one in known)
 
 
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]{2,}")

@@ -176,7 +176,7 @@ def _knows(call: EpisodeCall, value: Value) -> bool:
 @lru_cache(maxsize=64)
 def _read(text: str) -> Numbers:
     numbers = Numbers()
-    numbers.add_text(text)
+    numbers.add_numbers(text)
     return numbers
 
 

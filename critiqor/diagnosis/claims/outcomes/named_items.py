@@ -97,8 +97,9 @@ def admits_part(speech: Speech, told: set[str], counts: set[int]) -> bool:
             return True
         if not _is_caveat(stance) or stance.is_plan:
             continue
-        values = [*speech.values_of(stance), *word_numbers(stance.statement.text, speech.language)]
-        if stance.is_limited or any(value.number in counts for value in values if value.readings):
+        if stance.is_limited or any(value.number in counts for value in speech.values_of(stance) if value.readings):
+            return True
+        if any(value.number in counts for value in word_numbers(stance.statement.text, speech.language)):
             return True
     return False
 

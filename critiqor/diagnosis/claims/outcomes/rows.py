@@ -193,7 +193,7 @@ def state_of_rest(rest: str, judge: Judge) -> ResultState | None:
 
 def _key(rest: str) -> str:
     """Return what rows in the same state have in common: the first word after the name, or the unit of a number."""
-    words = _DIGITS.sub("0", rest.lower()).split()[:2]
+    words = [_DIGITS.sub("0", word) for word in rest.lower().split(maxsplit=2)[:2]]
     return " ".join(words) if words and words[0].startswith("0") else words[0].strip(":.,;")[:MAX_KEY] if words else ""
 
 
@@ -222,13 +222,20 @@ def _counted(lines: list[str], number: int) -> Iterator[Part]:
     lowered = line.lower()
     if not any(map(str.isdigit, line)):
         return
-    words = [(found[0], found.start(), found.end()) for found in _WORD.finditer(lowered)]
-    bad = [place for place, (word, _, _) in enumerate(words) if _is_bad(word)]
-    if not bad or is_harmless(lowered):
+    said = _WORD.findall(lowered)
+    # A count stands beside the word: right behind it, or at most three words before it.
+    bad = [
+        place
+        for place, word in enumerate(said)
+        if _is_bad(word) and any(map(str.isdigit, said[max(0, place - 3) : place + 2]))
+    ]
+    lists = state_words().lists
+    if not bad or not lists["harmless_words"].isdisjoint(said):
         return
-    negating = state_words().lists["negating_words"]
+    words = [(found[0], found.start(), found.end()) for found in _WORD.finditer(lowered)]
     for place in bad:
-        if not (place and words[place - 1][0] in negating) and (count := _count(words, place, lowered)):
+        is_denied = place > 0 and said[place - 1] in lists["negating_words"]
+        if not is_denied and (count := _count(words, place, lowered)):
             yield Part("", line, words[place][0], count)
             yield from _listed_below(lines, number)
             return
