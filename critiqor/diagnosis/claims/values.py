@@ -301,9 +301,10 @@ def read_number(raw: str) -> tuple[Reading, ...]:
 
 
 _MARK = re.compile(r"\D")
+# Looking at the first character before all alternatives makes it more than twice as fast.
 _RECORDED = re.compile(
-    rf"(?<![{_JOINED}.])(?<![a-zA-Z]-)-?(?:\d{{1,3}}(?:{_GROUP}\d{{3}})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)?)(?![\w]|\.\d)|(?<=[\d,;|])\d+(?:\.\d+)?(?![\w])"
-    rf"|(?<![\w.])\d+(?:[.,]\d+)?(?=[a-zA-Z%€]{{1,4}}\b)"
+    rf"(?=[-\d])(?:(?<![{_JOINED}.])(?<![a-zA-Z]-)-?(?:\d{{1,3}}(?:{_GROUP}\d{{3}})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)?)(?![\w]|\.\d)|(?<=[\d,;|])\d+(?:\.\d+)?(?![\w])"
+    rf"|(?<![\w.])\d+(?:[.,]\d+)?(?=[a-zA-Z%€]{{1,4}}\b))"
 )
 
 

@@ -40,7 +40,6 @@ class Sorted:
         place = bisect_left(numbers, number - tolerance)
         return place < self._size and numbers[place] <= number + tolerance
 
-
     def has_any(self, numbers: Iterable[float], tolerance: float) -> bool:
         """Return whether one of them is as near as the tolerance to any of these."""
         own, size = self.numbers, self._size
