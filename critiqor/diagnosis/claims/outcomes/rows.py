@@ -68,10 +68,14 @@ def _bad_words() -> frozenset[str]:
     return known.lists["left_out_words"] | {word for word, state in known.parts.items() if state == "failure"}
 
 
+_JOINED = "\u2e80"
+"""The characters behind this one are of scripts that do not separate words."""
+
+
 @cache
 def _joined_words() -> tuple[str, ...]:
     """Return the bad words of scripts that do not separate words."""
-    return tuple(word for word in sorted(_bad_words()) if not word.isascii() and ord(word[0]) > 0x2E80)
+    return tuple(word for word in sorted(_bad_words()) if word[0] > _JOINED)
 
 
 def is_harmless(lowered: str) -> bool:
@@ -93,7 +97,7 @@ def _words_of(lowered: str) -> set[str]:
 
 
 def _is_bad(word: str) -> bool:
-    return word in _bad_words() or (not word.isascii() and any(part in word for part in _joined_words()))
+    return word in _bad_words() or (max(word) > _JOINED and any(part in word for part in _joined_words()))
 
 
 def parts_of_text(
