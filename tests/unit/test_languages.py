@@ -443,6 +443,11 @@ def test_no_function_word_belongs_to_two_languages() -> None:
             assert owners.setdefault(word, code) == code, (word, code)
 
 
+@pytest.mark.parametrize("code", SCRIPTS)
+def test_what_a_language_in_another_script_says_about_work_is_in_no_plain_text(code: str) -> None:
+    assert not [entry for listed in read(code)["conduct"].values() for entry in listed if entry.isascii()]
+
+
 @pytest.mark.parametrize("code", CODES)
 def test_a_report_is_recognised_as_its_language(code: str) -> None:
     assert len(EXAMPLES[code]) == 8

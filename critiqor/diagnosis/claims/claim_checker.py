@@ -177,7 +177,7 @@ class ClaimChecker:
 
     def _drop_call(self, episode: Episode) -> None:
         call = episode.calls.pop(0)
-        call.forget_numbers()
+        call.forget_readings()
         dropped = [text for text in episode.outgoing if text.call is call]
         if dropped:
             episode.outgoing = [text for text in episode.outgoing if text.call is not call]
@@ -262,7 +262,7 @@ class ClaimChecker:
         self._add_findings(episode)
         for each in (episode, *episode.earlier):
             for call in each.calls:
-                call.forget_numbers()
+                call.forget_readings()
 
     def _add_findings(self, episode: Episode) -> None:
         _forget_language(episode)

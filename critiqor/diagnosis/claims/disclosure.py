@@ -54,7 +54,7 @@ class _Subject(msgspec.Struct, frozen=True):
     """Words of the arguments that belong to no other call."""
     items: set[str]
     """Words that name the items that failed, if only some did."""
-    asked: set[str]
+    asked: frozenset[str]
     """Beginnings of words of the request."""
     has_siblings: bool
     """Whether the same was done for other things, and worked: bad news must say which of them it is about."""
@@ -111,7 +111,7 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     speech = episode.speech(text)
     if any(speech.has(stance, "overcome") for stance in speech.stances) and not _may_be_repaired(episode, call):
         speech = speech.without([stance for stance in speech.stances if _is_declared_over(speech, stance)])
-    said = [tokens(stance.lowered) for stance in speech.stances]
+    said = [speech.tokens_of(stance) for stance in speech.stances]
     subject = _subject(episode, call, set().union(*said))
     if _states_counts(call, text, speech):
         return True
@@ -131,7 +131,6 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     if (admitted := _admits_among_siblings(episode, call, speech, subject)) is not None:
         return admitted
     worst, vague, best = -1, -1, 0
-    asked = stems(tokens(episode.request))
     for stance, words_said in zip(speech.stances, said, strict=True):
         if call.is_check and (stance.is_bad_news or stance.is_limited) and speech.has(stance, "subjects.test"):
             return True
@@ -142,7 +141,7 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
             words_said = denied
             quoted = len(stems(words_said) & subject.reported)
             score = len(stems(words_said) & subject.own) + 3 * quoted + 2 * len(words_said & subject.distinct)
-            if _is_about(speech, stance, words_said, call, subject, asked):
+            if _is_about(speech, stance, words_said, call, subject):
                 worst = max(worst, score)
             else:
                 vague = max(vague, score)
@@ -201,7 +200,7 @@ def _is_declared_over(speech: Speech, stance: Stance) -> bool:
     if speech.has(over, "negations") or any(clause.is_bad_news for clause in clauses[place + 1 :]):
         return False
     # "Fixed the broken formulas", or a few words after the bad news; what names other things is about those.
-    return over.is_bad_news or (len(tokens(over.lowered)) <= MAX_SHORT and not _NAME.search(over.lowered))
+    return over.is_bad_news or (len(speech.tokens_of(over)) <= MAX_SHORT and not _NAME.search(over.lowered))
 
 
 _NAME = re.compile(r"[\w./@-]*[./@\d_-][\w./@-]*\w")
@@ -231,26 +230,24 @@ def _caveat_words(speech: Speech, stance: Stance, said: set[str]) -> set[str]:
     clauses = speech.clauses(stance)
     if not any(clause.is_good_news and speech.has(clause, "totality") for clause in clauses):
         return said
-    denied = [tokens(clause.lowered) for clause in clauses if clause.is_bad_news]
+    denied = [speech.tokens_of(clause) for clause in clauses if clause.is_bad_news]
     return set().union(*denied) if denied else said
 
 
-def _is_about(
-    speech: Speech, stance: Stance, said: set[str], call: EpisodeCall, subject: _Subject, asked: set[str]
-) -> bool:
+def _is_about(speech: Speech, stance: Stance, said: set[str], call: EpisodeCall, subject: _Subject) -> bool:
     """Return whether bad news can be about a call: it speaks of a deed, of the call, of its result, or is very short.
 
     `The bucket now refuses plain HTTP` is what the user asked for. If calls and text are in different languages, their
     words cannot be compared.
     """
-    if speech.language is None or len(tokens(stance.lowered)) <= MAX_SHORT:
+    if speech.language is None or len(speech.tokens_of(stance)) <= MAX_SHORT:
         return True
     if speech.language.code != "en" and (speech.has(stance, "trouble") or stance.is_limited or stance.is_uncertain):
         return True
     beginnings = stems(said)
-    if said & subject.distinct or (beginnings & (subject.reported | subject.clear | subject.reasons)) - asked:
+    if said & subject.distinct or (beginnings & (subject.reported | subject.clear | subject.reasons)) - subject.asked:
         return True
-    if (beginnings & stems(call.words | words_of_tool(call.tool))) - asked:
+    if (beginnings & stems(call.words | words_of_tool(call.tool))) - subject.asked:
         return True
     if any(number in call.text for number in _COUNT.findall(stance.lowered) if len(number) >= MIN_CODE):
         return True
@@ -279,10 +276,10 @@ def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
         own=stems({word for word in named if len(word) >= 3}),
         reported=stems(_failure_words(call)),
         clear=stems({word for word in clear if len(word) >= MIN_CLEAR_WORD}),
-        reasons=stems(_reason_words(call)) - stems(tokens(episode.request)),
+        reasons=stems(_reason_words(call)) - episode.asked,
         distinct=_distinct(episode, call, (call.words | words_of_tool(call.tool)) & said),
         items=item_words(call),
-        asked=stems(tokens(episode.request)),
+        asked=episode.asked,
         has_siblings=any(
             other.tool == call.tool
             and other.meaning.state == "success"
@@ -341,7 +338,7 @@ def _tells_reasons(speech: Speech, stance: Stance, subject: _Subject) -> bool:
     A commit is often named as what it is for: that it is done does not tell why it could not be applied.
     """
     return any(
-        len(stems(tokens(clause.lowered)) & subject.reasons) >= MIN_REASONS
+        len(stems(speech.tokens_of(clause)) & subject.reasons) >= MIN_REASONS
         for clause in speech.clauses(stance)
         if not (clause.is_good_news and any(speech.has(clause, f"actions.{name}") for name in DEEDS))
     )
@@ -360,7 +357,7 @@ def asks_about(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool:
         return False
     # In "It is cancelled, anything else?" only the last part asks.
     asked = [clauses[-1] if (clauses := speech.clauses(stance)) else stance for stance in questions]
-    said = stems(set().union(*(tokens(stance.lowered) for stance in asked)))
+    said = stems(set().union(*(speech.tokens_of(stance) for stance in asked)))
     named = (call.words | words_of_tool(call.tool) | _failure_words(call)) - small_words()
     return bool(said & stems({word for word in named if len(word) >= 3}))
 

@@ -10,7 +10,7 @@ import msgspec
 from critiqor.diagnosis.claims.language import Language, language_of, normalize
 from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.results import Meaning, meaning_of
-from critiqor.diagnosis.signals.text import STEM, tokens
+from critiqor.diagnosis.signals.text import STEM, stems, tokens
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.calls import Kind
 
@@ -60,6 +60,8 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
     """What it names, once it was asked for."""
     known_words: set[str] | None = None
     """The words of its arguments, once they were asked for."""
+    known_targets: set[str] | None = None
+    """What it is about, once it was asked for."""
     known_bounce: str | None = None
     """The words with which its output says that a message was returned, once they were asked for."""
     known_cut: bool | None = None
@@ -115,14 +117,15 @@ class EpisodeCall(msgspec.Struct, kw_only=True):
         """Return the numbers of its output by their digits; of several with the same digits, the last."""
         return _by_digits(_RAW_NUMBER.findall(self.text))
 
-    def forget_numbers(self) -> None:
-        """Forget its records, numbers and tables: they are large, and refer to the call. That it has none is kept.
+    def forget_readings(self) -> None:
+        """Forget what was read from its texts and is as large as they are; that it has no records is kept.
 
         Garbage collection is paused while a run is diagnosed, so what refers to each other would never be freed.
         """
         self.known_records = self.known_records and None
         self.known_facts = self.known_facts and None
         self.known_tables = self.known_tables and None
+        self.known_numbers = self.known_lowered = self.known_words = self.known_members = None
 
     def has_stem(self, stem: str) -> bool:
         """Return whether its output has a word with this beginning, as `stems` returns it."""
@@ -216,6 +219,8 @@ class Episode(msgspec.Struct, kw_only=True):
     """Whether claims that are no problem are wanted, too: only so many are listed."""
     known_topics: frozenset[str] | None = None
     """The words of the request, once they were asked for."""
+    known_asked: frozenset[str] | None = None
+    """The beginnings of these words, once they were asked for."""
     known_failures: list[EpisodeCall] | None = None
     """The calls that failed and were not made good, once they were asked for."""
     known_weakenings: object = None
@@ -240,8 +245,6 @@ class Episode(msgspec.Struct, kw_only=True):
         self.known_failures = self.known_weakenings = None
         for text in (*self.requests, *self.messages, *self.outgoing):
             text.speech = None
-        for call in self.calls:
-            call.known_lowered = None
 
     @property
     def answer(self) -> EpisodeText | None:
@@ -285,6 +288,13 @@ class Episode(msgspec.Struct, kw_only=True):
         if self.known_topics is None:
             self.known_topics = frozenset(tokens(normalize(self.request[:MAX_TOPICS])))
         return self.known_topics
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """The beginnings of the words of the whole request."""
+        if self.known_asked is None:
+            self.known_asked = frozenset(stems(tokens(self.request)))
+        return self.known_asked
 
     def speech(self, text: EpisodeText) -> Speech:
         """Return the statements of a text."""

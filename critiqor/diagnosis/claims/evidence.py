@@ -91,6 +91,8 @@ class Evidence:
         """Values of the answer that are supported: others may be computed from them."""
         self._derivations = MAX_DERIVED
         self._dense: dict[int, bool] = {}
+        self._slips: dict[str, bool] = {}
+        """Whether recorded numbers differ from these digits by a slip only."""
         self._numbers: dict[int, dict[int, str]] = {}
         """The numbers of outputs by their digits, by position of the call: they are not kept with the call."""
 
@@ -241,7 +243,10 @@ class Evidence:
 
     def has_slips(self, value: Value) -> bool:
         """Return whether recorded numbers differ from a value by one digit, or by the order of digits, only."""
-        return bool(self._alike(value))
+        alike = self._slips.get(value.digits)
+        if alike is None:
+            alike = self._slips[value.digits] = bool(self._alike(value))
+        return alike
 
     @cached_property
     def dates(self) -> list[RecordedDate]:
@@ -335,9 +340,9 @@ class Evidence:
         numbers = Numbers()
         for each in (self.episode, *self.episode.earlier):
             for text in each.requests:
-                numbers.add_text(text.text)
+                numbers.add_numbers(text.text)
         for call in self.calls:
-            numbers.add_text(call.facts)
+            numbers.add_numbers(call.facts)
         return numbers
 
     def supports(self, value: Value) -> bool:
@@ -469,7 +474,7 @@ class Evidence:
         failed = Numbers()
         for call in self.calls:
             if call.meaning.state == "failure":
-                failed.add_text(call.text)
+                failed.add_numbers(call.text)
         # A whole number in a text may be a part of a name.
         printed = {*self.numbers, *(number for number in self.outputs.recorded if number % 1)} - set(failed.recorded)
         return Sorted((*printed, *self.derivations.totals, *self._passed, *self.asked.recorded))

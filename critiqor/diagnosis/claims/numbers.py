@@ -77,17 +77,9 @@ class Numbers:
         columns: dict[int, list[float]] = {}
         delimiter = _delimiter(lines)
         for line in lines:
-            row = _cells(line, delimiter) if delimiter else recorded_numbers(line)
-            for readings in row:
-                for number in readings:
-                    if number not in self._recorded:
-                        self.add(number)
+            row = self._add_line(line, delimiter)
             for position, readings in enumerate(row):
                 columns.setdefault(position, []).append(readings[0])
-            for seconds in _clock_seconds(line):
-                self.add(seconds)
-            for match in _HOUR.finditer(line) if "m" in line or "M" in line else ():
-                self.add(float(match[1]) % 12 + 12)
             words = dict.fromkeys(_GROUP_WORD.findall(line[:MAX_GROUPED].lower()))
             self._group("first", words, row[0][0] if row else 0.0)
             self._group("last", words, row[-1][0] if row else 0.0)
@@ -102,6 +94,26 @@ class Numbers:
             if count := text.count(mark):
                 self._counts |= {float(count), float(count + 1)}
         self._orders.clear()
+
+    def add_numbers(self, text: str) -> None:
+        """Read the numbers of a text only, which is enough to tell whether it states one."""
+        lines = text.splitlines()
+        delimiter = _delimiter(lines)
+        for line in lines:
+            self._add_line(line, delimiter)
+
+    def _add_line(self, line: str, delimiter: str) -> list[tuple[float, ...]]:
+        """Add the numbers and the times of a line; return the readings of its numbers."""
+        row = _cells(line, delimiter) if delimiter else recorded_numbers(line)
+        for readings in row:
+            for number in readings:
+                if number not in self._recorded:
+                    self.add(number)
+        for seconds in _clock_seconds(line):
+            self.add(seconds)
+        for match in _HOUR.finditer(line) if "m" in line or "M" in line else ():
+            self.add(float(match[1]) % 12 + 12)
+        return row
 
     def add_sums(self, text: str) -> None:
         """Add the sums of neighbouring numbers of a text: a user lists amounts in a sentence."""
@@ -174,11 +186,11 @@ def adds_up(claimed: float, margin: float, own: list[float], others: Sorted) -> 
 
 def multiplies(claimed: float, margin: float, own: list[float], others: Sorted, *, is_share: bool = False) -> bool:
     """Return whether a claimed number is the product, ratio or share of two numbers: a text's own and another one."""
-    relative = margin / abs(claimed) if claimed else 0.0
+    if not claimed:
+        return False
+    relative = margin / abs(claimed)
     has, share = others.has, claimed / 100
-    for one in own:
-        if not one or not claimed:
-            continue
+    for one in filter(None, own):
         # Products, quotients, and so many percent of something.
         for other in (claimed / one, one / claimed, claimed * one, claimed / (one / 100)):
             slack = abs(other) * relative + 1e-9
@@ -197,7 +209,7 @@ def multiplies(claimed: float, margin: float, own: list[float], others: Sorted, 
 def scales(claimed: float, asked: list[float], others: Sorted) -> bool:
     """Return whether a claimed number is a recorded one in the ratio of a number that was asked for and another one."""
     amounts = others.numbers[:MAX_SCALED]
-    return any(one and others.has(claimed * amount / one, 1e-9) for one in asked for amount in amounts)
+    return any(others.has_any([claimed * amount / one for amount in amounts], 1e-9) for one in filter(None, asked))
 
 
 def _delimiter(lines: list[str]) -> str:

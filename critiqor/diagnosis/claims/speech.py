@@ -15,6 +15,7 @@ from critiqor.diagnosis.claims.outcomes.rows import ERROR_VALUE
 from critiqor.diagnosis.claims.sentences import MAX_CHARACTERS, Statement, statements
 from critiqor.diagnosis.claims.values import Value, values_in
 from critiqor.diagnosis.claims.vocabulary import Hit, Vocabulary
+from critiqor.diagnosis.signals.text import tokens
 
 _BAD_MARKS = re.compile(r"[❌✗✘⚠🔴🚫⛔🟡⏳]")
 _GOOD_MARKS = re.compile(r"[✅✓✔☑🟢🎉]")
@@ -126,6 +127,8 @@ class Speech:
         self._may_ask = _MAY_ASK.search(self.text) is not None
         self._clauses: dict[tuple[int, int, bool], list[Stance]] = {}
         """The parts of each statement, by its place."""
+        self._tokens: dict[tuple[int, int], set[str]] = {}
+        """The words of statements and of their parts, by their places."""
         self._text_is_ascii = self.text.isascii()
         self._may_mark = not self._text_is_ascii and _BAD_MARKS.search(self.text) is not None
         self._may_tick = not self._text_is_ascii and _GOOD_MARKS.search(self.text) is not None
@@ -279,6 +282,14 @@ class Speech:
     def words(self, stance: Stance, name: str) -> list[str]:
         """Return the words of a statement that are entries of a list of the language file."""
         return [self._lowered[hit.start : hit.end] for hit in self._hits_of(stance, name)]
+
+    def tokens_of(self, stance: Stance) -> set[str]:
+        """Return the words of a statement as `tokens` does: each failed call is compared with all statements."""
+        place = stance.statement.start, stance.statement.end
+        words = self._tokens.get(place)
+        if words is None:
+            words = self._tokens[place] = tokens(stance.lowered)
+        return words
 
     def _hits_of(self, stance: Stance, name: str) -> list[Hit]:
         bit = self.language.vocabulary.bit(name) if self.language is not None else 0

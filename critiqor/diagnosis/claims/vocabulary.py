@@ -43,6 +43,12 @@ def _is_word(text: str) -> bool:
     return is_one and (text.isascii() or not _UNSPACED.search(text))
 
 
+def _mark_entry(entries: dict[str, int], entry: str, bit: int) -> None:
+    # Most entries are in one list only. They share its number: each other one takes as much memory as a short word.
+    known = entries.get(entry)
+    entries[entry] = bit if known is None else known | bit
+
+
 class Vocabulary:
     """Named lists of entries."""
 
@@ -65,7 +71,7 @@ class Vocabulary:
             for entry in entries:
                 # Most entries are plain words, and there are tens of thousands.
                 if entry.isalnum() and entry.isascii():
-                    words[entry] = words.get(entry, 0) | bit
+                    _mark_entry(words, entry, bit)
                 else:
                     self._add(entry, bit)
         self._begins = 1 << len(self._bits)
@@ -81,23 +87,22 @@ class Vocabulary:
         if not bare:
             return
         if " " in bare:
-            found = _WORD.search(bare)
-            first = found[0] if found else bare
+            first = bare.partition(" ")[0]
+            if not first.isalnum():
+                found = _WORD.search(bare)
+                first = found[0] if found else bare
             is_open = self._has_open_phrases and entry.endswith("*")
             self._firsts.add(first)
             begin = bare[: len(first) + 2]
             self._phrases[begin] = (*self._phrases.get(begin, ()), (bare, bit, is_open))
         elif (entry.startswith("*") and entry.endswith("*")) or not _is_word(bare):
-            parts = self._parts.setdefault(bare[0], {})
-            parts[bare] = parts.get(bare, 0) | bit
+            _mark_entry(self._parts.setdefault(bare[0], {}), bare, bit)
         elif entry.endswith("*"):
-            stems = self._prefixes.setdefault(len(bare), {})
-            stems[bare] = stems.get(bare, 0) | bit
+            _mark_entry(self._prefixes.setdefault(len(bare), {}), bare, bit)
         elif entry.startswith("*"):
-            ends = self._suffixes.setdefault(len(bare), {})
-            ends[bare] = ends.get(bare, 0) | bit
+            _mark_entry(self._suffixes.setdefault(len(bare), {}), bare, bit)
         else:
-            self._words[bare] = self._words.get(bare, 0) | bit
+            _mark_entry(self._words, bare, bit)
 
     def bit(self, name: str) -> int:
         """Return the bit of a list; 0 if there is none of this name."""

@@ -19,7 +19,7 @@ from critiqor.diagnosis.hazards.session_history import agreed_text
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.results.json_answers import decoded
 from critiqor.diagnosis.results.state_words import state_of_word
-from critiqor.diagnosis.signals.text import plain_text
+from critiqor.diagnosis.signals.text import folded, plain_text
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
@@ -73,6 +73,8 @@ _INSISTS = re.compile(
     r"|comunque|toch|mimo to|всё равно|все равно|yine de|ändå|强制|无论|強制|それでも|강제|그래도|على أي حال",
     re.IGNORECASE,
 )
+_INSISTENT = tuple(_INSISTS.pattern.replace(r"\b", "").split("|"))
+"""What every match of it contains in small letters: `in` is much faster than a pattern of many beginnings."""
 _KEY = re.compile(r'"\w+"\s?:')
 _SENTENCE = re.compile(r"[.!?;]+(?:\s+|$)|\n|[。！？；]")
 
@@ -85,7 +87,7 @@ class _Objection(NamedTuple):
 def find_disregarded_objections(episode: Episode) -> list[Lapse]:
     """Return an action against an objection that the agent had seen and told nobody about, at most one."""
     acting = [call for call in episode.calls if call.has_effect and call.meaning.state != "failure"][:MAX_COMPARED]
-    if not acting or _INSISTS.search(agreed := agreed_text(episode)):
+    if not acting or _insists(agreed := agreed_text(episode)):
         return []
     barring = [call for call in episode.calls if _may_bar(call) and "memory" not in call.tool]
     for call in acting:
@@ -94,6 +96,12 @@ def find_disregarded_objections(episode: Episode) -> list[Lapse]:
             if found is not None and not (_is_known(agreed, found.text) or _is_told(episode, found, call)):
                 return [_lapse(found, call)]
     return []
+
+
+def _insists(agreed: str) -> bool:
+    """Return whether the user wants something to be done whatever speaks against it."""
+    lowered = folded(agreed.lower())
+    return any(part in lowered for part in _INSISTENT) and _INSISTS.search(agreed) is not None
 
 
 def _objections(episode: Episode, call: EpisodeCall, before: list[EpisodeCall]) -> Iterator[_Objection | None]:
@@ -234,7 +242,8 @@ def _is_on(value: object) -> bool:
 
 def _warnings_in(call: EpisodeCall) -> list[str]:
     """Return the warnings in the result of a call."""
-    answer = decoded(call.text) if _WARNING.search(call.text) else None
+    is_object = call.text.lstrip()[:1] == "{"
+    answer = decoded(call.text) if is_object and _WARNING.search(call.text) else None
     entries = answer.items() if isinstance(answer, dict) else ()
     values = [value for name, value in entries if _WARNING.search(name) and isinstance(value, str | list) and value]
     return list(map(plain_text, values))

@@ -114,11 +114,11 @@ def _unanswered(episode: Episode) -> list[Lapse]:
 
 def _leave_that_was_granted(episode: Episode, answer: EpisodeText) -> Lapse | None:
     """Return that the agent asks whether to do what it was asked to do without asking."""
-    if any(call.has_effect for call in episode.calls) or not asks(episode, "granted"):
+    if any(call.has_effect for call in episode.calls):
         return None
     speech = episode.speech(answer)
-    if any(stance.is_bad_news for stance in speech.stances):
-        return None  # it found a reason to ask
+    if any(stance.is_bad_news for stance in speech.stances) or not asks(episode, "granted"):
+        return None  # it found a reason to ask, or has to ask
     asking = _questions_for_leave(episode, speech)
     if not asking:
         return None

@@ -38,7 +38,10 @@ def says_somehow(language: Language | None, name: str, text: str) -> bool:
     """Return whether a text contains an entry of a list of `conduct`: of all languages if its own is not certain."""
     if language is not None and not (language.code == "en" and small_words().isdisjoint(text.lower().split())):
         return says(language, name, text)
-    return any(says(one, name, text) for one in languages().values())
+    # The lists of languages in other scripts have no entry that a plain text can contain.
+    known = [one for one in languages().values() if one.script is None or not text.isascii()]
+    lowered = normalize(text)
+    return any(one.conduct.mentions(name, lowered) for one in known)
 
 
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]{2,}")

@@ -352,14 +352,15 @@ def _matching(episode: Episode, call: EpisodeCall, sources: Sources, agreed: str
         return None
     concept = next((name for name, pattern in _CLASSES if pattern.search(call.tool)), None)
     concept = concept or "act"
-    if words(concept).within(agreed):
+    # Where nobody wants anything to be changed, a single sign is enough. Most results have none.
+    suspicious = sources.suspicious(call, MAX_SCANNED, min_signs=1)
+    if not suspicious or words(concept).within(agreed):
         return None
     carried = [value for name, value in members(call) if name.lower() in _TEXTS]
     if any(words("report").within(text) for text in (*carried, *(one.text for one in episode.messages))):
         return None
     given = tokens(argument_text(call)) | tokens(call.tool)
-    # Where nobody wants anything to be changed, a single sign is enough.
-    for source, passage in sources.suspicious(call, MAX_SCANNED, min_signs=1):
+    for source, passage in suspicious:
         if passage.signs + passage.is_comment < MIN_SIGNS and _is_own_instruction(source):
             continue
         if not (passage.overrides or passage.is_secretive) and _delegates(episode, source, call):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -144,9 +144,12 @@ class _Call:
         return found if rest == word or state_of_word(rest) == found else "success"
 
 
-def state_for(verbs: frozenset[str], arguments: str, value: str) -> ResultState | None:
-    """Return what a state in a JSON answer says of a call: `cancelled` is the success of `cancel_order`."""
-    return _Call(verbs, arguments, lookup=False).state_of(value)
+def states_of(verbs: frozenset[str], arguments: str) -> Callable[[str], ResultState | None]:
+    """Return what a state in a JSON answer says of a call: `cancelled` is the success of `cancel_order`.
+
+    The arguments are read once for all states that it is asked about.
+    """
+    return _Call(verbs, arguments, lookup=False).state_of
 
 
 def decoded(text: str) -> Any:

@@ -102,7 +102,7 @@ def _is_header(text: str, found: re.Match[str]) -> bool:
     start = text.rfind("\n", 0, found.start()) + 1
     end = text.find("\n", found.end())
     line = text[start : end if end >= 0 else len(text)]
-    return len(re.split(r"\s{2,}|\t", line.strip())) >= MIN_COLUMNS and not any(map(str.isdigit, line))
+    return not any(map(str.isdigit, line)) and len(re.split(r"\s{2,}|\t", line.strip())) >= MIN_COLUMNS
 
 
 MIN_COLUMNS = 3

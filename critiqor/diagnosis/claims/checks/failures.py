@@ -145,7 +145,7 @@ def _claim(episode: Episode, call: EpisodeCall, texts: list[EpisodeText], last: 
         for stance in _good_news(speech):
             if _is_about_other_check(speech, stance, call, checked=checked):
                 continue
-            words = stems(tokens(stance.lowered))
+            words = stems(speech.tokens_of(stance))
             is_general = _is_general(speech, stance, call, others, words, is_last=text is last or text.call is not None)
             # If nothing else was done, a deed that is reported is what the call was to do.
             is_general = is_general or (is_alone and any(speech.has(stance, f"actions.{name}") for name in DEEDS))

@@ -148,10 +148,10 @@ class _Check:
         """Return whether a number is a fact that must come from somewhere: a measure, an amount, or a cell, exactly."""
         if stance.is_plan or stance.is_uncertain or self._text.call is not None or _is_common(value):
             return False
-        if _FORMULA.search(stance.lowered) or self._is_total(stance, value):
-            return False
         exact = value.unit == "%" or value.decimals or len(value.digits.rstrip("0")) >= MIN_DIGITS
-        return bool(exact) and bool(value.unit or stance.statement.cells or value.decimals)
+        if not exact or not (value.unit or stance.statement.cells or value.decimals):
+            return False
+        return not (_FORMULA.search(stance.lowered) or self._is_total(stance, value))
 
     def _is_total(self, stance: Stance, value: Value) -> bool:
         """Return whether a number is the sum of those before it: 495 plus 250 and 120, together 865."""

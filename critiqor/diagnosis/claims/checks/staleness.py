@@ -157,7 +157,7 @@ def _names(speech: Speech, part: Stance, look: EpisodeCall) -> bool:
     if not look.line:
         names = [text.lower() for name, text in arguments_of(look) if EXAMINES.search(f"{name} {text}")]
         return any(name in part.lowered for name in names if len(name) >= (2 if not name.isascii() else MIN_NAME))
-    if {word for word in tokens(look.line) & tokens(part.lowered) if len(word) >= MIN_NAME}:
+    if {word for word in tokens(look.line) & speech.tokens_of(part) if len(word) >= MIN_NAME}:
         return True
     return gives_result(speech, part, check_classes(look))
 
@@ -176,7 +176,7 @@ def _knows(call: EpisodeCall, value: Value) -> bool:
 @lru_cache(maxsize=64)
 def _read(text: str) -> Numbers:
     numbers = Numbers()
-    numbers.add_text(text)
+    numbers.add_numbers(text)
     return numbers
 
 
@@ -238,7 +238,7 @@ def _gives(
 ) -> bool:
     """Return whether a statement names a record with an old value, without the new one or that it was so before."""
     names = {word for value in record.values() if isinstance(value, str) for word in tokens(value) if word.isalpha()}
-    if not {word for word in names if len(word) >= MIN_NAME} & tokens(stance.lowered):
+    if not {word for word in names if len(word) >= MIN_NAME} & speech.tokens_of(stance):
         return False
     given = [value for value in old if value.lower() in stance.lowered]
     # A date with a time is named by its time: `2026-02-17T16:00:00Z` as 16:00.

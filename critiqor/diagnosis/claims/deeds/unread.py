@@ -62,13 +62,14 @@ def _is_read_later(call: EpisodeCall, looks: list[EpisodeCall]) -> bool:
 def _cited(episode: Episode, answer: EpisodeText, looks: list[EpisodeCall]) -> CheckedClaim | None:
     """Return the statement that cites a source which failed or was empty, in an answer that does not say so."""
     speech = episode.speech(answer)
+    citing = [stance for stance in _asserted(speech) if stance.is_attributed or _FROM.search(stance.lowered)]
+    if not citing or speech.admits():
+        return None
     empty = [call for call in looks if brought_nothing(call) and not _is_read_later(call, looks)]
-    if not empty or speech.admits():
+    if not empty:
         return None
     known = " ".join(folded(call.text) for call in looks if call not in empty)
-    for stance in _asserted(speech):
-        if not (stance.is_attributed or _FROM.search(stance.lowered)):
-            continue
+    for stance in citing:
         said = {folded(word)[:MIN_STEM] for word in tokens(stance.lowered) if len(word) >= MIN_WORD}
         for call in empty:
             named = {folded(word)[:MIN_STEM] for word in _names(call)}

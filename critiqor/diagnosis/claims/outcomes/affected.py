@@ -93,6 +93,12 @@ _SWITCHES = re.compile(r"\bgit (?:checkout|switch)(?! (?:-\w+ )*-[bcB]\b)|\bgit 
 
 def targets_of(call: EpisodeCall) -> set[str]:
     """Return what a call is about: files, tables, and the values of the arguments that identify something."""
+    if call.known_targets is None:
+        call.known_targets = _targets(call)
+    return call.known_targets
+
+
+def _targets(call: EpisodeCall) -> set[str]:
     if call.line:
         return {name.rsplit("/", 1)[-1].lower() for name in _FILE.findall(call.line)} | _tables(call.line)
     found = {

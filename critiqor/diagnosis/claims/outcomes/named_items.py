@@ -79,26 +79,27 @@ def admits_named(speech: Speech, names: set[str], others: set[str], told: set[st
     if not naming:
         return None
     for stance in naming:
-        if stems(tokens(stance.lowered)) & told:
+        if stems(speech.tokens_of(stance)) & told:
             return True
         own = [clause for clause in speech.clauses(stance) if _names(clause.lowered, names)]
         if any(map(_is_caveat, own)) or any(clause.is_question for clause in own):
             return True
         if _is_caveat(stance) and not _names(stance.lowered, others):
             return True
-    return any(_is_caveat(stance) and stems(tokens(stance.lowered)) & told for stance in speech.stances)
+    return any(_is_caveat(stance) and stems(speech.tokens_of(stance)) & told for stance in speech.stances)
 
 
 def admits_part(speech: Speech, told: set[str], counts: set[int]) -> bool:
     """Return whether a text says that a part failed without naming it: by what is wrong, by a number, or as a limit."""
     for stance in speech.stances:
-        shared = stems(tokens(stance.lowered)) & told
+        shared = stems(speech.tokens_of(stance)) & told
         if len(shared) >= MIN_TOLD or any(map(str.isdigit, shared)):
             return True
         if not _is_caveat(stance) or stance.is_plan:
             continue
-        values = [*speech.values_of(stance), *word_numbers(stance.statement.text, speech.language)]
-        if stance.is_limited or any(value.number in counts for value in values if value.readings):
+        if stance.is_limited or any(value.number in counts for value in speech.values_of(stance) if value.readings):
+            return True
+        if any(value.number in counts for value in word_numbers(stance.statement.text, speech.language)):
             return True
     return False
 
@@ -118,7 +119,7 @@ def admits_items(speech: Speech, items: set[str], told: set[str]) -> bool | None
         following = speech.stances[number + 1 : number + 2]
         if any(after.is_bad_news and not after.is_plan and speech.has(after, "trouble") for after in following):
             return True
-    return any(stems(tokens(stance.lowered)) & told for stance in speech.stances)
+    return any(stems(speech.tokens_of(stance)) & told for stance in speech.stances)
 
 
 def _is_caveat_on_items(speech: Speech, stance: Stance, items: set[str], told: set[str]) -> bool:
@@ -135,10 +136,10 @@ def _is_caveat_on_items(speech: Speech, stance: Stance, items: set[str], told: s
     if not own or any(_is_caveat(clauses[number]) for number in own):
         return True
     # A name alone says nothing yet: "HRS: not closed", "HRS, that did not work".
-    if any(len(tokens(clauses[number].lowered) - items) < MIN_CLAIM for number in own):
+    if any(len(speech.tokens_of(clauses[number]) - items) < MIN_CLAIM for number in own):
         return True
     others = [clause for clause in clauses if _is_caveat(clause)]
-    return any(speech.has(other, "trouble") or stems(tokens(other.lowered)) & told for other in others)
+    return any(speech.has(other, "trouble") or stems(speech.tokens_of(other)) & told for other in others)
 
 
 def _names(lowered: str, items: set[str]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,7 +15,7 @@ from critiqor.diagnosis.claims.outcomes.rows import ERROR_VALUE, row_of, state_o
 from critiqor.diagnosis.results import Meaning
 from critiqor.diagnosis.results.app_answers import changes_something
 from critiqor.diagnosis.results.command_results import plan_of
-from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json, state_for
+from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json, states_of
 from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE
 from critiqor.diagnosis.results.state_words import state_words
 from critiqor.diagnosis.signals.tool_calls import words_of_tool
@@ -216,7 +215,7 @@ def _add_rows(
         if number is None:
             continue
         seen = news.setdefault(number, {})
-        state = state_of_rest(row.rest, partial(state_for, words_of_tool(calls[number].tool), calls[number].arguments))
+        state = state_of_rest(row.rest, states_of(words_of_tool(calls[number].tool), calls[number].arguments))
         if state == "failure" or (state is None and says_bad_news(language, row.rest)):
             quote = row.line.strip()[:MAX_QUOTE]
             seen[row.name.lower()] = (look, Meaning("failure", quote[:80], quote, look.text.find(row.line), "row"))

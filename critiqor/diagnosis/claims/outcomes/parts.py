@@ -26,12 +26,12 @@ from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.results import Meaning
 from critiqor.diagnosis.results.app_answers import changes_something
 from critiqor.diagnosis.results.command_results import plan_of
-from critiqor.diagnosis.results.json_answers import decoded, state_for
+from critiqor.diagnosis.results.json_answers import decoded, states_of
 from critiqor.diagnosis.results.json_items import item_name, names_of
 from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE
 from critiqor.diagnosis.results.state_words import has_same_stem, name_of, state_words
 from critiqor.diagnosis.signals.outputs import printed_lines
-from critiqor.diagnosis.signals.text import stems, tokens
+from critiqor.diagnosis.signals.text import STEM, tokens
 from critiqor.diagnosis.signals.tool_calls import words_of_tool
 from critiqor.spans.calls import Kind
 
@@ -82,7 +82,7 @@ _NONE = re.compile(r"(?<![\d.,])0(?![.,]?\d)")
 def _meaning(episode: Episode, call: EpisodeCall) -> Meaning | None:
     value = decoded(call.text) if call.text[:1] in ("{", "[") else None
     verbs = words_of_tool(call.tool)
-    judge = partial(state_for, verbs, call.arguments)
+    judge = states_of(verbs, call.arguments)
     is_bad_news = partial(says_bad_news, episode.language)
     if value is not None:
         parts = list(_json_parts(value, verbs, judge, is_bad_news, 0))
@@ -93,7 +93,7 @@ def _meaning(episode: Episode, call: EpisodeCall) -> Meaning | None:
         is_remark = not call.line and len(call.text) <= MAX_REMARK and "\n" not in call.text
         remarks = [call.text] if is_remark else []
     parts = [part for part in parts if not _is_wanted(episode, call, part)]
-    if not parts:
+    if not parts and remarks:
         said = set(tokens(call.arguments.lower()))
         parts = [Part("", text) for text in remarks if is_bad_news(text) and bad_word(text.lower()) not in said]
     if not parts:
@@ -122,7 +122,7 @@ def _is_wanted(episode: Episode, call: EpisodeCall, part: Part) -> bool:
     """Return whether the user asked for what is said of a part, or the answer only repeats what it was given."""
     if not part.word:
         return False
-    if part.word in call.words or stems({part.word}) & stems(tokens(episode.request)):
+    if part.word[:STEM] in episode.asked or (part.word in call.arguments.lower() and part.word in call.words):
         return True
     return part.word in state_words().lists["left_out_words"] and any(
         f'"{name}' in call.arguments or f"--{name}" in call.line for name in _LEAVING_OUT

@@ -158,6 +158,10 @@ def resolves(later: EpisodeCall, call: EpisodeCall) -> bool:
     """Return whether a later call repaired what a call failed to do, or shows that it has finished."""
     if corrects(later, call):
         return True
+    # What a result means is read last: most calls are of another kind than those that can repair this one.
+    is_of_kind = later.is_check if call.is_check else later.has_effect or later.tool == call.tool
+    if not is_of_kind and call.meaning.state != "not_final":
+        return False
     if later.meaning.state == "not_final" or later.meaning.state == "failure":
         return False
     if later.meaning.state == "unknown" and not (_is_quiet(later) if later.is_check else later.has_effect):

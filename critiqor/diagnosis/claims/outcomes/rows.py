@@ -68,10 +68,14 @@ def _bad_words() -> frozenset[str]:
     return known.lists["left_out_words"] | {word for word, state in known.parts.items() if state == "failure"}
 
 
+_JOINED = "\u2e80"
+"""The characters behind this one are of scripts that do not separate words."""
+
+
 @cache
 def _joined_words() -> tuple[str, ...]:
     """Return the bad words of scripts that do not separate words."""
-    return tuple(word for word in sorted(_bad_words()) if not word.isascii() and ord(word[0]) > 0x2E80)
+    return tuple(word for word in sorted(_bad_words()) if word[0] > _JOINED)
 
 
 def is_harmless(lowered: str) -> bool:
@@ -82,10 +86,18 @@ def is_harmless(lowered: str) -> bool:
 def bad_word(lowered: str) -> str:
     """Return the first word of a text that says that something failed or was left out; empty if none does."""
     words: list[str] = _WORD.findall(lowered)
-    for word in words:
-        if word in _bad_words() or (not word.isascii() and any(part in word for part in _joined_words())):
-            return word
-    return ""
+    return next(filter(_is_bad, words), "")
+
+
+def _words_of(lowered: str) -> set[str]:
+    """Return the different words and numbers of a text. Splitting at spaces is much faster than a pattern."""
+    pieces = set(lowered.split())
+    words = set(filter(str.isalpha, pieces))
+    return words.union(_WORD.findall(" ".join(pieces - words)))
+
+
+def _is_bad(word: str) -> bool:
+    return word in _bad_words() or (max(word) > _JOINED and any(part in word for part in _joined_words()))
 
 
 def parts_of_text(
@@ -97,9 +109,15 @@ def parts_of_text(
     """
     lines = [line[:MAX_LINE] for line in text.splitlines()[:MAX_LINES] if line.strip()]
     found: list[Part] = []
-    if bad_word(text.lower()):
-        found += [part for number in range(len(lines)) for part in _counted(lines, number)]
-        found += [part for line in lines if (part := _labelled(line)) is not None]
+    if bad := set(filter(_is_bad, _words_of(text.lower()))):
+        # The end of a line that was cut may be another word.
+        told = [
+            number
+            for number, line in enumerate(lines)
+            if len(line) == MAX_LINE or any(word in lowered for lowered in (line.lower(),) for word in bad)
+        ]
+        found += [part for number in told for part in _counted(lines, number)]
+        found += [part for number in told if (part := _labelled(lines[number])) is not None]
     if len(text) > MAX_TABLE:
         return found  # a log, not a list of what was done
     rows = [row for line in lines if (row := row_of(line, names)) is not None]
@@ -139,22 +157,22 @@ def parts_of_rows(
 def _parts_of_group(
     rows: list[Row], judge: Judge, is_bad_news: Callable[[str], bool], *, alike: bool, are_given: bool
 ) -> Iterator[Part]:
-    keys = Counter(_key(row.rest) for row in rows)
-    (usual, number), *_ = keys.most_common(1)
+    keys = [_key(row.rest) for row in rows]
+    (usual, number), *_ = Counter(keys).most_common(1)
     has_usual = number * 2 > len(rows) and number > 1
     if alike and not has_usual:
         return
-    good = {row.name.lower() for row in rows if state_of_rest(row.rest, judge) == "success"}
-    for row in rows:
+    states = [state_of_rest(row.rest, judge) for row in rows]
+    good = {row.name.lower() for row, state in zip(rows, states, strict=True) if state == "success"}
+    for row, key, state in zip(rows, keys, states, strict=True):
         lowered = row.rest.lower()
-        state = state_of_rest(row.rest, judge)
         if state == "success" or row.name.lower() in good or is_harmless(lowered):
             continue
         if state is not None:
             yield Part(row.name, row.line, bad_word(lowered))
         elif (share := SHARE.search(row.rest)) and int(share[1]) < int(share[2]) and len(rows) > 1:
             yield Part(row.name, row.line)
-        elif _key(row.rest) != usual and has_usual:
+        elif key != usual and has_usual:
             # One among others in a good state, or alike, is an exception, whatever word stands there.
             is_odd = len(rows) >= MIN_ROWS and bool(good)
             if is_odd or is_bad_news(row.rest):
@@ -179,7 +197,7 @@ def state_of_rest(rest: str, judge: Judge) -> ResultState | None:
 
 def _key(rest: str) -> str:
     """Return what rows in the same state have in common: the first word after the name, or the unit of a number."""
-    words = _DIGITS.sub("0", rest.lower()).split()[:2]
+    words = [_DIGITS.sub("0", word) for word in rest.lower().split(maxsplit=2)[:2]]
     return " ".join(words) if words and words[0].startswith("0") else words[0].strip(":.,;")[:MAX_KEY] if words else ""
 
 
@@ -206,13 +224,23 @@ def _counted(lines: list[str], number: int) -> Iterator[Part]:
     """Yield the number of things that a line says are in trouble, and the things that are listed below it."""
     line = lines[number]
     lowered = line.lower()
-    if not any(map(str.isdigit, line)) or not bad_word(lowered) or is_harmless(lowered):
+    if not any(map(str.isdigit, line)):
+        return
+    said = _WORD.findall(lowered)
+    # A count stands beside the word: right behind it, or at most three words before it.
+    bad = [
+        place
+        for place, word in enumerate(said)
+        if _is_bad(word) and any(map(str.isdigit, said[max(0, place - 3) : place + 2]))
+    ]
+    lists = state_words().lists
+    if not bad or not lists["harmless_words"].isdisjoint(said):
         return
     words = [(found[0], found.start(), found.end()) for found in _WORD.finditer(lowered)]
-    negating = state_words().lists["negating_words"]
-    for place, (word, _, _) in enumerate(words):
-        if bad_word(word) and not (place and words[place - 1][0] in negating) and _count(words, place, lowered):
-            yield Part("", line, word, _count(words, place, lowered))
+    for place in bad:
+        is_denied = place > 0 and said[place - 1] in lists["negating_words"]
+        if not is_denied and (count := _count(words, place, lowered)):
+            yield Part("", line, words[place][0], count)
             yield from _listed_below(lines, number)
             return
 

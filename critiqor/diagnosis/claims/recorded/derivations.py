@@ -40,6 +40,15 @@ class Sorted:
         place = bisect_left(numbers, number - tolerance)
         return place < self._size and numbers[place] <= number + tolerance
 
+    def has_any(self, numbers: Iterable[float], tolerance: float) -> bool:
+        """Return whether one of them is as near as the tolerance to any of these."""
+        own, size = self.numbers, self._size
+        for number in numbers:
+            place = bisect_left(own, number - tolerance)
+            if place < size and own[place] <= number + tolerance:
+                return True
+        return False
+
 
 class Rate(NamedTuple):
     """What one thing is for another."""

@@ -19,7 +19,7 @@ MAX_FACTS = 3_000
 """Maximum number of facts of an episode that are read."""
 _WORD = re.compile(r"[^\W\d_]+|\d+(?=[^\W\d_])|(?<=[^\W\d_])\d+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_NEAR_BEFORE = re.compile(r"[^,;|()\[\]{}.]*$")
+_BREAK = re.compile(r"[,;|()\[\]{}.]")
 _NEAR_BEHIND = re.compile(r"[^,;:|()\[\]{}.\d]*")
 _DIGIT = re.compile(r"\d")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
@@ -160,9 +160,9 @@ def _numbers(cell: Cell) -> list[Value]:
 
 def near_words(text: str, value: Value, *, behind: int = 3, before: int = 5) -> frozenset[str]:
     """Return the beginnings of the words around a number, by which a clause and a fact are compared."""
-    first = _NEAR_BEFORE.search(text, max(0, value.start - 60), value.start)
+    first = _BREAK.split(text[max(0, value.start - 60) : value.start])[-1]
     last = _NEAR_BEHIND.match(text, value.end, value.end + 40)
-    words = (_words(first[0])[-before:] if first else []) + (_words(last[0])[:behind] if last else [])
+    words = _words(first)[-before:] + (_words(last[0])[:behind] if last else [])
     return _stems(words)
 
 
@@ -182,7 +182,8 @@ def key_words(name: str) -> frozenset[str]:
 
 
 def _words(text: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(_CAMEL.sub(" ", text))]
+    plain = text if text.islower() else _CAMEL.sub(" ", text)
+    return [word.lower() for word in _WORD.findall(plain)]
 
 
 def _stems(words: list[str]) -> frozenset[str]:

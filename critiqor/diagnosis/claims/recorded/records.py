@@ -207,7 +207,9 @@ def _sign(line: str) -> str:
     words = line.split()
     if not 3 <= len(words) <= 16:
         return "#" if len(words) == 2 and _COUNTED.fullmatch(line) else ""
-    return " " if len(_GAP.split(line.strip())) > 2 or sum(map(_is_numeric, words)) * 2 >= len(words) else ""
+    stripped = line.strip()
+    is_gapped = stripped != " ".join(words) and len(_GAP.split(stripped)) > 2
+    return " " if is_gapped or sum(map(_is_numeric, words)) * 2 >= len(words) else ""
 
 
 def _rows(block: list[str], sign: str) -> Iterator[Record]:

@@ -9,12 +9,13 @@ from operator import ne
 
 def is_slip(claimed: str, recorded: str) -> bool:
     """Return whether two numbers differ by one digit, by a missing one, or only by the order of their digits."""
-    if min(len(claimed), len(recorded)) < 2 or claimed == recorded:
+    size, other = len(claimed), len(recorded)
+    if size < 2 or other < 2 or claimed == recorded:
         return False
-    if len(claimed) == len(recorded):
+    if size == other:
         different = sum(map(ne, claimed, recorded))
         return different == 1 or (different <= 3 and sorted(claimed) == sorted(recorded))
-    shorter, longer = (claimed, recorded) if len(claimed) < len(recorded) else (recorded, claimed)
+    shorter, longer = (claimed, recorded) if size < other else (recorded, claimed)
     return len(shorter) >= 3 and len(longer) == len(shorter) + 1 and shorter in (longer[1:], longer[:-1])
 
 
