@@ -19,7 +19,8 @@ from critiqor.diagnosis.hazards.session_history import agreed_text
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.results.json_answers import decoded
 from critiqor.diagnosis.results.state_words import state_of_word
-from critiqor.diagnosis.signals.text import folded, plain_text
+from critiqor.diagnosis.signals.literals import folded
+from critiqor.diagnosis.signals.text import plain_text
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
