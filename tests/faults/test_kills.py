@@ -130,7 +130,7 @@ def test_a_killed_recorder_loses_at_most_the_record_being_written(tmp_path: Path
     script = f"""
 import {{ attach }} from {json.dumps(str(PLUGIN))};
 const claw = attach();
-process.stdout.write("ready");
+process.stdout.write(`${{process.pid}}\n`);
 for (let number = 0; ; number += 1) {{
   claw.hook("message_received", {{ content: "x".repeat(number % 2000), number, sessionKey: "s1" }});
   if (number % 5 === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -142,9 +142,10 @@ for (let number = 0; ; number += 1) {{
         command = ["node", "--input-type=module", "-e", script]
         process = subprocess.Popen(command, env=environment(tmp_path, **extra), stdout=subprocess.PIPE)
         assert process.stdout is not None
-        process.stdout.read(5)
+        # `node` may be a script that starts the program itself.
+        recorder = int(process.stdout.readline())
         time.sleep(random.Random(number).uniform(0, 0.1))
-        process.kill()
+        os.kill(recorder, signal.SIGKILL)
         process.wait()
         process.stdout.close()
         *whole, last = runs.paths.journal_path(run_id).read_bytes().split(b"\n")

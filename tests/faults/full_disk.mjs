@@ -1,0 +1,25 @@
+// Preloaded into OpenClaw: from its Nth write into the runs folder on, the disk is full. Space that was reserved before can
+// still be overwritten.
+
+import fs from "node:fs";
+
+const from = Number(process.env.FULL_DISK_FROM);
+const { writeSync, writeFileSync } = fs;
+let writes = 0;
+
+function isFull(target) {
+  const file = typeof target === "number" ? fs.readlinkSync(`/proc/self/fd/${target}`) : String(target);
+  if (!file.startsWith(process.env.CRITIQOR_RUNS_DIR)) return false;
+  writes += 1;
+  return writes >= from;
+}
+
+function refuse() {
+  throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
+}
+
+fs.writeSync = (descriptor, data, ...rest) => {
+  const isReserved = rest[2] === 0 && fs.fstatSync(descriptor).size > 0;
+  return !isReserved && isFull(descriptor) ? refuse() : writeSync(descriptor, data, ...rest);
+};
+fs.writeFileSync = (file, ...rest) => (isFull(file) ? refuse() : writeFileSync(file, ...rest));
