@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-import msgspec
-
 from critiqor.comparison.figures import format_figures
 from critiqor.errors import BrokenRecordError, CritiqorError, UnknownRunError
 from critiqor.model import Coverage, Diagnosis, Event, RunHead, Seal
@@ -163,7 +161,7 @@ class RunView:
         """Return the coverage of the evidence as far as the viewer may see it; None if it cannot be read."""
         try:
             coverage = self.run.coverage()
-        except (OSError, BrokenRecordError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (OSError, BrokenRecordError):
             return None
         if not self.is_anonymous:
             return coverage
@@ -175,7 +173,7 @@ class RunView:
         """Yield the events as far as the viewer may see them, in true order."""
         try:
             yield from self._visible_events(self.run.events())
-        except (msgspec.DecodeError, UnicodeDecodeError, FileNotFoundError) as error:
+        except FileNotFoundError as error:
             message = f"the evidence of {self.run_id} cannot be read: {error}"
             raise BrokenRecordError(message, fix=f"critiqor verify {self.run_id}") from error
 

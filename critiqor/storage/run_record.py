@@ -33,7 +33,7 @@ from critiqor.model import (
 )
 from critiqor.model.diagnosis import BriefDiagnosis
 from critiqor.model.record import Visibility, VisibilityChange
-from critiqor.storage import AtomicFile, SessionPaths, write_bytes, write_json
+from critiqor.storage import AtomicFile, SessionPaths, open_regular_file, write_bytes, write_json
 from critiqor.storage.paths import FOLDER_MODE
 
 ACTIVE: frozenset[Status] = frozenset({"MONITORING", "FINALIZING"})
@@ -120,7 +120,8 @@ def append_event(record: SessionRecord, event: Mapping[str, Any], moment: int | 
 def load(paths: SessionPaths, run_id: str) -> SessionRecord:
     """Read a whole run record."""
     try:
-        record = msgspec.json.decode(paths.run_path(run_id).read_bytes(), type=SessionRecord)
+        with open_regular_file(paths.run_path(run_id)) as file:
+            record = msgspec.json.decode(file.read(), type=SessionRecord)
     except FileNotFoundError:
         raise _unknown(run_id) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -133,20 +134,22 @@ def load(paths: SessionPaths, run_id: str) -> SessionRecord:
 def load_head(paths: SessionPaths, run_id: str) -> RunHead:
     """Read the head of a run record, however large the run is."""
     try:
-        with paths.run_path(run_id).open("rb") as file:
+        with open_regular_file(paths.run_path(run_id)) as file:
             data = file.read(HEAD_BYTES)
     except FileNotFoundError:
         raise _unknown(run_id) from None
     head = _head_before_diagnosis(data)
     if head is not None and head.run_id == run_id:
         return head
-    members = _leading_members(data.decode("utf-8", "ignore"))
+    # Invalid bytes become lone surrogates, which cannot be encoded again; the last character can be incomplete.
+    members = _leading_members(data.decode("utf-8", "surrogateescape"))
     if members.get("run_id") != run_id or "confidence_score" not in members:
         record = load(paths, run_id)
         return RunHead(**{name: getattr(record, name) for name in RunHead.__struct_fields__})
     try:
-        return msgspec.convert(members, RunHead)
-    except msgspec.ValidationError as error:
+        # Encoded again, because the decoder of the standard library accepts more than JSON, such as lone surrogates.
+        return msgspec.json.decode(msgspec.json.encode(members), type=RunHead)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise _broken(paths, run_id, error) from error
 
 
@@ -263,7 +266,8 @@ def load_brief_diagnosis(paths: SessionPaths, run_id: str) -> BriefDiagnosis:
 
 def _read_diagnosis(paths: SessionPaths, run_id: str, kind: type[_Diagnosis]) -> _Diagnosis:
     try:
-        data = paths.diagnosis_path(run_id).read_bytes()
+        with open_regular_file(paths.diagnosis_path(run_id)) as file:
+            data = file.read()
         return msgspec.json.decode(_without_bulk(data) if kind is BriefDiagnosis else data, type=kind)
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = f"the diagnosis of {run_id} cannot be read: {error}"
