@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @runs_dir_option
 @json_option
 def benchmark(run: str, runs_dir: str, as_json: bool) -> None:
-    """Rank RUN among the runs of this folder that have the same benchmark id and difficulty tier."""
+    """Rank RUN among the runs of its tenant that have the same benchmark id and difficulty tier."""
     from critiqor.comparison.ranking import rank_run
     from critiqor.run.store import RunStore
     from critiqor.run.summaries import summarize_runs
