@@ -90,6 +90,17 @@ class SessionPaths(msgspec.Struct, frozen=True):
         names = (path.stem for path in files)
         return sorted((name for name in names if _RUN_ID.fullmatch(name)), key=_natural_order)
 
+    def lost_run_ids(self) -> list[str]:
+        """Return the ids of all runs that have a journal or evidence but no record, oldest first."""
+        if not self.runs_dir.is_dir():
+            return []
+        names = (path.name for path in self.runs_dir.iterdir() if path.is_dir() and _RUN_ID.fullmatch(path.name))
+        return sorted((name for name in names if self._is_lost(name)), key=_natural_order)
+
+    def _is_lost(self, run_id: str) -> bool:
+        kept = (self.journal_path(run_id), self.evidence_summary_path(run_id))
+        return not self.run_path(run_id).exists() and any(path.exists() for path in kept)
+
 
 def paths_for(runs_dir: str | Path) -> SessionPaths:
     """Return the absolute paths of a runs folder, which need not exist."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import mmap
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
@@ -123,7 +123,7 @@ def load(paths: SessionPaths, run_id: str) -> SessionRecord:
         with open_regular_file(paths.run_path(run_id)) as file:
             record = msgspec.json.decode(file.read(), type=SessionRecord)
     except FileNotFoundError:
-        raise _unknown(run_id) from None
+        raise _unknown(paths, run_id) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _broken(paths, run_id, error) from error
     if record.run_id != run_id:
@@ -137,7 +137,7 @@ def load_head(paths: SessionPaths, run_id: str) -> RunHead:
         with open_regular_file(paths.run_path(run_id)) as file:
             data = file.read(HEAD_BYTES)
     except FileNotFoundError:
-        raise _unknown(run_id) from None
+        raise _unknown(paths, run_id) from None
     head = _head_before_diagnosis(data)
     if head is not None and head.run_id == run_id:
         return head
@@ -282,13 +282,15 @@ def _without_bulk(data: bytes) -> bytes:
     return data[:start] + data[cost:end].rstrip(b",") + b"}" if 0 < start < cost < end else data
 
 
-def _unknown(run_id: str) -> UnknownRunError:
+def _unknown(paths: SessionPaths, run_id: str) -> UnknownRunError:
+    if run_id in paths.lost_run_ids():
+        return UnknownRunError(f"the record of {run_id} is missing", fix=f"critiqor recover {run_id}")
     return UnknownRunError(f"there is no run {run_id} in this runs folder", fix="critiqor runs")
 
 
 def _broken(paths: SessionPaths, run_id: str, reason: object) -> BrokenRecordError:
     path = paths.run_path(run_id)
-    fix = f"restore {path.name} from a backup, or remove it; the evidence in {paths.run_folder(run_id)} is not affected"
+    fix = f"critiqor recover {run_id}   (or restore {path.name} from a backup)"
     return BrokenRecordError(f"the record of {run_id} cannot be read: {reason}", fix=fix)
 
 
@@ -303,20 +305,37 @@ def _head_before_diagnosis(data: bytes) -> RunHead | None:
         return None
 
 
+def readable_members(data: bytes) -> dict[str, Any]:
+    """Decode the members of a damaged run record, up to the first one that cannot be read."""
+    members: dict[str, Any] = {}
+    with suppress(ValueError, IndexError, RecursionError, TypeError):
+        for name, value in _members(data.decode("utf-8", "replace")):
+            members[name] = value
+    return members
+
+
 def _leading_members(text: str) -> dict[str, Any]:
     """Decode the members of a JSON object before the first bulky one; empty where the text ends before it."""
-    decoder = json.JSONDecoder()
     members: dict[str, Any] = {}
-    position = text.find("{") + 1
     try:
-        while True:
-            position = _skip(text, position, " \t\r\n,")
-            name, position = decoder.raw_decode(text, position)
-            if name in _BULKY:
-                return members
-            members[name], position = decoder.raw_decode(text, _skip(text, position, " \t\r\n:"))
+        for name, value in _members(text, _BULKY):
+            members[name] = value
     except (ValueError, IndexError, RecursionError, TypeError):
         return {}
+    return members
+
+
+def _members(text: str, until: Collection[str] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield the members of a JSON object one by one, up to one of these names."""
+    decoder = json.JSONDecoder()
+    position = text.find("{") + 1
+    while True:
+        position = _skip(text, position, " \t\r\n,")
+        name, position = decoder.raw_decode(text, position)
+        if name in until:
+            return
+        value, position = decoder.raw_decode(text, _skip(text, position, " \t\r\n:"))
+        yield name, value
 
 
 def _skip(text: str, position: int, characters: str) -> int:

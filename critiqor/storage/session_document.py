@@ -179,6 +179,19 @@ def _event_lines(document: Path) -> Iterator[bytes]:
             yield line.rstrip(b",\n")
 
 
+def events_extent(document: Path) -> tuple[int, int] | None:
+    """Return the offsets of the start and the end of the events of a sealed session.json; None if it has none."""
+    with document.open("rb") as file:
+        start = offset = len(file.readline().rstrip(b"\n"))
+        end = None
+        for line in file:
+            if line == b"],\n":
+                end = offset
+                break
+            offset += len(line)
+    return None if end is None else (start, end)
+
+
 class _DocumentEnd(msgspec.Struct):
     metrics: Metrics
     coverage: Coverage

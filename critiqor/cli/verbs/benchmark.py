@@ -22,8 +22,7 @@ def benchmark(run: str, runs_dir: str, as_json: bool) -> None:
     """Rank RUN among the runs of its tenant that have the same benchmark id and difficulty tier."""
     from critiqor.comparison.ranking import rank_run
     from critiqor.run.store import RunStore
-    from critiqor.run.summaries import summarize_runs
-    from critiqor.run.view import RunView
+    from critiqor.run.view import RunView, summarize_runs
 
     store = RunStore(runs_dir)
     # A run whose diagnosis does not match its sealed evidence cannot be ranked; the error names the command to run.

@@ -33,7 +33,7 @@ def trends(runs_dir: str, agent: str | None, tenant: str | None, last: int | Non
     from critiqor.comparison.trends import trends_of
     from critiqor.model.verdict import fresh_verdict
     from critiqor.run.store import RunStore
-    from critiqor.run.summaries import summarize_runs
+    from critiqor.run.view import summarize_runs
 
     summaries = summarize_runs(RunStore(runs_dir))
     summaries = _within_tenant(summaries, tenant)
