@@ -1,11 +1,23 @@
-"""Seeded damage to files: what disks, editors, killed writers and agents do to them."""
+"""Seeded damage to files, as disks, editors, killed writers and agents do it, and limits for what reads them."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 import re
-from collections.abc import Callable
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
 
+COUNT = int(os.environ.get("CRITIQOR_FAULTS", "3"))
+"""Number of damaged versions of each file."""
+PATIENCE_SECONDS = 30
+"""When a verb counts as hanging: far longer than any of them needs here, however busy the machine is."""
+EXTRA_MEMORY = 1 << 30
+"""Bytes of address space that a verb may take in addition to those in use before it."""
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null')
 _NUMBERS = (
     b"1e999",
@@ -158,3 +170,27 @@ MUTATIONS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
     _drop_line,
     _swap_lines,
 )
+
+
+class Hanging(BaseException):
+    """A verb did not end."""
+
+
+@contextlib.contextmanager
+def bounded(verb: str) -> Iterator[None]:
+    """Limit time and memory of what is executed. A `watch`, which may wait for ever, is interrupted as with Ctrl-C."""
+
+    def interrupt(_: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt if verb == "watch" else Hanging(str(frame))
+
+    in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (in_use + EXTRA_MEMORY, before[1]))
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.5 if verb == "watch" else PATIENCE_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        resource.setrlimit(resource.RLIMIT_AS, before)

@@ -19,6 +19,7 @@ from critiqor.errors import BrokenRecordError, CritiqorError, UsageError
 from critiqor.model import Diagnosis, Event, Metadata, Seal, SessionRecord, iso_from_ms, now_ms
 from critiqor.model.event import EventType, place_of
 from critiqor.model.record import Cut, Status, Timestamps, Transition, VisibilityChange
+from critiqor.run.importing import IMPORTED
 from critiqor.run.owner import this_process
 from critiqor.run.store import Run, RunStore
 from critiqor.storage import exclusive
@@ -225,6 +226,8 @@ class _Rebuilt:
         if old is not None:
             self._restored.append("agent, tenant, benchmark and visibility from the damaged record")
             return Metadata.parse(**{**msgspec.structs.asdict(old), **named})
+        if any(event.event_type == EventType.RUN_IMPORTED for event in self._supervised):
+            named = {**IMPORTED, **named}
         unknown = [name for name in ("agent_id", "tenant_id", "visibility", "benchmark_id") if name not in named]
         if unknown:
             options = ", ".join(f"--{name.replace('_', '-')}" for name in unknown)

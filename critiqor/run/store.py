@@ -116,7 +116,7 @@ class Run:
     def events(self) -> Iterator[Event]:
         """Read the events in true order: the sealed ones, or as they would be sealed now."""
         if not self.record_path.exists() and self.evidence_path.exists():
-            return self.events_without_record()
+            return _adopted_events(self.evidence_path, [])
         if self.head().seal is not None:
             return read_sealed_events(self.evidence_path)
         return self._unsealed_events(self.record().event_log)

@@ -283,7 +283,7 @@ def _without_bulk(data: bytes) -> bytes:
 
 
 def _unknown(paths: SessionPaths, run_id: str) -> UnknownRunError:
-    if run_id in paths.lost_run_ids():
+    if paths.is_lost(run_id):
         return UnknownRunError(f"the record of {run_id} is missing", fix=f"critiqor recover {run_id}")
     return UnknownRunError(f"there is no run {run_id} in this runs folder", fix="critiqor runs")
 

@@ -10,20 +10,17 @@ import contextlib
 import io
 import json
 import os
-import resource
 import shutil
-import signal
 import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
 from dashboards import RUN_PAGES, Dashboard, event_ids
 from importable import IMPORTED
-from mutations import mutated
+from mutations import COUNT, bounded, mutated
 from support import Runs, attached, recorded
 from timelines import data_of, in_order, line, request, sample, span
 
@@ -31,11 +28,6 @@ from critiqor.cli import main
 from critiqor.cli.group import VERBS
 from critiqor.dashboard.data.index_cache import IndexCache
 
-COUNT = int(os.environ.get("CRITIQOR_FAULTS", "3"))
-PATIENCE_SECONDS = 30
-"""When a verb counts as hanging: far longer than any of them needs here, however busy the machine is."""
-EXTRA_MEMORY = 1 << 30
-"""Bytes of address space that a verb may take in addition to those in use before it."""
 DONE, OTHER, ACTIVE, ABORTED = "run_001", "run_002", "run_004", "run_003"
 
 READING = [
@@ -194,30 +186,6 @@ def _write_timeline(runs: Runs, run_id: str) -> None:
         line("childProcess.exit", "child", 63_000, command="/bin/sh -c x", exitCode=1, durationMs=20),
     )
     timeline.write_bytes(data_of(*lines))
-
-
-class Hanging(BaseException):
-    """A verb did not end."""
-
-
-@contextlib.contextmanager
-def bounded(verb: str) -> Iterator[None]:
-    """Limit time and memory of what is executed. A `watch`, which may wait for ever, is interrupted as with Ctrl-C."""
-
-    def interrupt(_: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt if verb == "watch" else Hanging(str(frame))
-
-    in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (in_use + EXTRA_MEMORY, before[1]))
-    handler = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.5 if verb == "watch" else PATIENCE_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
-        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 @contextlib.contextmanager

@@ -165,3 +165,16 @@ def test_nothing_to_recover_is_an_error_that_says_why(runs: Runs, cli: Cli) -> N
     runs.paths.run_path(broken).write_text(json.dumps({"run_id": broken}))
     assert cli("recover", broken).code == 1
     assert runs.paths.run_path(broken).exists(), "it is not moved if nothing replaces it"
+
+
+def test_an_imported_run_stays_imported(runs: Runs, cli: Cli, tmp_path: Path) -> None:
+    said = [{"type": "user", "text": "What is two and two?"}, {"type": "assistant", "text": "Four."}]
+    (tmp_path / "traces.jsonl").write_text(json.dumps({"events": said}) + "\n")
+    run_id = cli("import", "traces.jsonl", "--json").data["runs"][0]["run_id"]
+    before = runs.record(run_id)
+    runs.paths.run_path(run_id).unlink()
+    assert cli("recover", run_id).code == 0
+    after = runs.record(run_id)
+    assert (after["metadata"], after["status"]) == (before["metadata"], "COMPLETED")
+    assert [step["state"] for step in after["lifecycle"]] == [step["state"] for step in before["lifecycle"]]
+    assert cli("verify", run_id).code == 0
