@@ -24,7 +24,7 @@ from mutations import COUNT, bounded, mutated
 from support import Runs, attached, recorded
 from timelines import data_of, in_order, line, request, sample, span
 
-from critiqor.cli import main
+from critiqor.cli import main, output
 from critiqor.cli.group import VERBS
 from critiqor.dashboard.data.index_cache import IndexCache
 
@@ -202,10 +202,10 @@ def failure_of(arguments: list[str]) -> str | None:
     """Call a verb in the current folder. Return what is wrong with how it ended; None if it answered or refused."""
     if arguments[0] == "pages":
         return _failing_page(arguments[1])
-    output = io.TextIOWrapper(io.BytesIO(), "utf-8", errors="surrogateescape", write_through=True)
+    printed = io.TextIOWrapper(io.BytesIO(), "utf-8", errors="surrogateescape", write_through=True)
     argv, sys.argv = sys.argv, ["critiqor", "-v", *arguments]
     try:
-        with bounded(arguments[0]), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        with bounded(arguments[0]), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             main()
     except SystemExit:
         pass
@@ -213,8 +213,8 @@ def failure_of(arguments: list[str]) -> str | None:
         return f"{type(error).__name__}: {error}"
     finally:
         sys.argv = argv
-    output.seek(0)
-    text = output.read()
+    printed.seek(0)
+    text = printed.read()
     return text[-3000:] if "internal error" in text else None
 
 
@@ -251,6 +251,14 @@ def _failing_page(run_id: str) -> str | None:
     return None
 
 
+def _is_output(stream: object) -> bool:
+    return stream is sys.stdout
+
+
+def _is_nothing(_: object) -> bool:
+    return False
+
+
 @pytest.mark.parametrize("name", TARGETS)
 def test_no_damage_to_a_file_makes_a_verb_crash_or_hang(
     name: str, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -261,6 +269,8 @@ def test_no_damage_to_a_file_makes_a_verb_crash_or_hang(
     found: dict[str, str] = {}
     folder = tmp_path / "folder"
     for seed in range(COUNT):
+        # Every other time as on a terminal, where results are drawn.
+        monkeypatch.setattr(output, "can_draw", _is_output if seed % 2 else _is_nothing)
         damaged = mutated(whole, f"{name} {seed}")
         fresh = False
         for verb in target.verbs:
