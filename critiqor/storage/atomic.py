@@ -24,13 +24,13 @@ from critiqor.storage.paths import FOLDER_MODE
 FILE_MODE = 0o600
 
 
-def open_regular_file(path: Path, *, follow_links: bool = True) -> BinaryIO:
-    """Open a file for reading, unbuffered. Raise `OSError` if it is anything else: reading a pipe could never end."""
+def open_regular_file(path: Path, *, buffering: int = 0, follow_links: bool = True) -> BinaryIO:
+    """Open a file for reading. Raise `OSError` if it is anything else: opening or reading a pipe could never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "It is not a regular file", str(path))
-    return os.fdopen(descriptor, "rb", buffering=0)
+    return os.fdopen(descriptor, "rb", buffering=buffering)
 
 
 class AtomicFile:

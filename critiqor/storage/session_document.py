@@ -24,10 +24,11 @@ import msgspec
 
 from critiqor.errors import BrokenRecordError
 from critiqor.model import EVIDENCE_SCHEMA, Coverage, Event, Metrics
-from critiqor.storage import AtomicFile, SessionPaths, read_journal
+from critiqor.storage import AtomicFile, SessionPaths, open_regular_file, read_journal
 
 _BATCH = 256
 """Events that are written at once."""
+_BUFFER_BYTES = 1 << 18
 _EVENTS_END = b"\n],\n"
 _METRICS = b'"metrics":'
 
@@ -171,7 +172,7 @@ def changed_evidence(document: Path, reason: object) -> BrokenRecordError:
 
 
 def _event_lines(document: Path) -> Iterator[bytes]:
-    with document.open("rb", buffering=1 << 18) as file:
+    with open_regular_file(document, buffering=_BUFFER_BYTES) as file:
         file.readline()
         for line in file:
             if line == b"],\n":
@@ -181,7 +182,7 @@ def _event_lines(document: Path) -> Iterator[bytes]:
 
 def events_extent(document: Path) -> tuple[int, int] | None:
     """Return the offsets of the start and the end of the events of a sealed session.json; None if it has none."""
-    with document.open("rb") as file:
+    with open_regular_file(document, buffering=_BUFFER_BYTES) as file:
         start = offset = len(file.readline().rstrip(b"\n"))
         end = None
         for line in file:
@@ -202,7 +203,7 @@ def read_coverage(document: Path) -> Coverage:
 
     Raise `BrokenRecordError` if the file was changed so that it has none.
     """
-    with document.open("rb") as file:
+    with open_regular_file(document, buffering=_BUFFER_BYTES) as file:
         size = file.seek(0, os.SEEK_END)
         window = 1 << 13  # that is enough for most
         while True:

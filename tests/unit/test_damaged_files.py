@@ -161,3 +161,18 @@ def test_times_of_changed_evidence_come_with_a_warning(runs: Runs, cli: Cli) -> 
     answer = cli("timeline", run_id)
     assert answer.code == 0
     assert "not verified" in answer.err and f"critiqor verify {run_id}" in answer.err
+
+
+@pytest.mark.parametrize("damage", [_pipe, _folder, Path.unlink])
+@pytest.mark.parametrize(
+    "verb", ["show", "explain", "timeline", "verify", "lab from-run", "diagnose", "report", "check"]
+)
+def test_evidence_that_is_gone_or_no_file_makes_no_verb_wait(
+    verb: str, damage: Callable[[Path], None], runs: Runs, cli: Cli
+) -> None:
+    run_id = failing_tests(runs)
+    damage(runs.paths.evidence_summary_path(run_id))
+    answer = cli(*verb.split(), run_id)
+    assert answer.code in (0, 1, 3)
+    assert "internal error" not in answer.err
+    assert cli("runs").code == 0
