@@ -27,6 +27,13 @@ def _lines(*values: Any) -> str:
     return "".join(json.dumps(value) + "\n" for value in values)
 
 
+_SESSION: list[dict[str, Any]] = [
+    {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00Z"},
+    _entry(1, message={"role": "user", "content": [{"type": "text", "text": "List the files."}]}),
+    _entry(2, message={**_CALL, "usage": {"input": 10, "output": 5, "cost": {"total": 0.01}}}),
+    _entry(3, message={"role": "toolResult", "toolCallId": "c1", "content": [{"type": "text", "text": "a.py"}]}),
+    _entry(4, message={"role": "assistant", "content": [{"type": "text", "text": "One file."}]}),
+]
 IMPORTED = {
     "neutral.jsonl": _lines(
         {
@@ -39,16 +46,19 @@ IMPORTED = {
             ],
         }
     ),
-    "transcript.jsonl": _lines(
-        {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00Z"},
-        _entry(1, message={"role": "user", "content": [{"type": "text", "text": "List the files."}]}),
-        _entry(2, message={**_CALL, "usage": {"input": 10, "output": 5, "cost": {"total": 0.01}}}),
-        _entry(3, message={"role": "toolResult", "toolCallId": "c1", "content": [{"type": "text", "text": "a.py"}]}),
-        _entry(4, message={"role": "assistant", "content": [{"type": "text", "text": "One file."}]}),
-    ),
+    "transcript.jsonl": _lines(*_SESSION),
     "trajectory.jsonl": _lines(
-        {"traceSchema": "openclaw-trajectory", "source": "transcript", "type": "user.message", "data": {"text": "Hi"}},
-        {"traceSchema": "openclaw-trajectory", "source": "transcript", "type": "x", "ts": "2026-01-01T00:00:00Z"},
+        *(
+            {
+                "traceSchema": "openclaw-trajectory",
+                "source": "transcript",
+                "type": "session.entry",
+                "sessionId": "s",
+                "ts": entry["timestamp"],
+                "data": entry,
+            }
+            for entry in _SESSION
+        )
     ),
     "spans.json": json.dumps(
         [{"name": "exec", "context": {"trace_id": "t", "span_id": "s"}, "attributes": _ATTRIBUTES, **_TIMES}]

@@ -332,6 +332,8 @@ def _members(text: str, until: Collection[str] = ()) -> Iterator[tuple[str, Any]
     while True:
         position = _skip(text, position, " \t\r\n,")
         name, position = decoder.raw_decode(text, position)
+        if not isinstance(name, str):
+            raise TypeError("the name of a member is no text")
         if name in until:
             return
         value, position = decoder.raw_decode(text, _skip(text, position, " \t\r\n:"))

@@ -295,3 +295,15 @@ def test_every_verb_that_reads_runs_is_tried() -> None:
     tried = {verb[0] for target in TARGETS.values() for verb in target.verbs}
     elsewhere = {"attach", "detach", "monitor", "completion", "doctor", "demo", "agent", "dashboard"}
     assert VERBS.keys() - tried == elsewhere
+
+
+def test_what_is_damaged_is_whole_before(template: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    shutil.copytree(template, folder)
+    with _in(folder):
+        for target in TARGETS.values():
+            assert Path(target.path).is_file()
+        for name in IMPORTED:
+            before = len(list(Path("runs").glob("run_*.json")))
+            assert failure_of(["import", name]) is None
+            assert len(list(Path("runs").glob("run_*.json"))) == before + 1, name

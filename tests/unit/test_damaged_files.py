@@ -49,6 +49,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "a lone surrogate as field name": _replaced(b"agent_id", SURROGATE),
     "a number of a thousand digits": _replaced(b'"pid": ', b'"pid": ' + b"9" * 1000),
     "a negative process": _replaced(b'"pid": ', b'"pid": -'),
+    "a field name that is no text": _replaced(b'"trust_score"', b"null"),
     "invalid UTF-8": _replaced(b"openclaw_agent", b"\xff\xfe"),
     "nothing": _overwritten(b""),
     "zeros": _overwritten(bytes(5000)),
