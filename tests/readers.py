@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +20,8 @@ from critiqor.storage.session_document import events_extent, read_coverage, read
 from critiqor.timeline import SummaryBuilder
 from critiqor.timeline.reader.trace_stream import read_trace_parts
 
-_FOLDER = Path(tempfile.gettempdir(), f"critiqor-readers-{os.getuid()}-{os.getpid()}")
+_KEPT = tempfile.TemporaryDirectory(prefix="critiqor-readers-")
+_FOLDER = Path(_KEPT.name)
 _RUN = "run_001"
 CHUNK_BYTES = 5_000
 """Small, so that lines are cut everywhere."""
