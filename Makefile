@@ -7,7 +7,7 @@ WORKERS ?= 2
 CALLERS_PATH := $(PATH)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check lint type unit coverage package plugin browser openclaw bench clean
+.PHONY: demo test check lint type unit faults coverage package plugin browser openclaw bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
@@ -41,12 +41,17 @@ type: .venv/development
 
 # A file stays in one process, and the longest come first. One test after the other: `make unit WORKERS=0`.
 unit: .venv/development
-	pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/integration tests/unit
+	pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/integration tests/faults tests/unit
+
+# The same damage to files as in `make unit`, with thousands of damaged versions of each: hours, not seconds.
+FAULTS ?= 5000
+faults: .venv/development
+	CRITIQOR_FAULTS=$(FAULTS) pytest -n $(WORKERS) tests/faults
 
 # The same tests, which take longer while every branch is counted, also in the processes that they start.
 coverage: .venv/development
 	rm -rf build/coverage
-	coverage run -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/integration tests/unit
+	coverage run -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/integration tests/faults tests/unit
 	coverage combine --quiet
 	coverage report
 

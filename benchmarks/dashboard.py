@@ -83,7 +83,7 @@ def request_pages(runs: Path) -> dict[str, Any]:
     began = time.perf_counter()
     first = request_seconds(client, "/runs/run_001")
     evidence = request_seconds(client, "/runs/run_001/evidence")
-    run = site.catalog.open("run_001", Viewer(tenants=frozenset({"default"})))
+    run = site.catalog.open("run_001", Viewer(is_user=True, tenants=frozenset({"default"})))
     while site.indexes.index_of(run, timeout=1.0) is None:
         if problem := site.indexes.problem(run):
             raise SystemExit(problem)

@@ -22,18 +22,20 @@ BEGIN = 1_794_000_000_000
 class Dashboard:
     """The application of a runs folder, and browsers that hold its link or do not."""
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: Runs, *tenants: str) -> None:
         self.site = Site(RunStore(runs.folder), PORT)
         self.app = application(self.site)
+        self._token = self.site.access.admit(*(tenants or ("default",)))
 
     def stranger(self) -> TestClient:
         """Somebody who holds nothing."""
         return TestClient(self.app, base_url=self.site.address, follow_redirects=False)
 
-    def user(self, tenant: str = "default") -> TestClient:
-        """The one who started it, with the cookie that the opened link gives."""
+    def user(self, tenant: str | None = None) -> TestClient:
+        """The one who started it, with the cookie that the opened link gives; or one who sees another tenant."""
         client = self.stranger()
-        answer = client.get("/open", params={"token": self.site.access.admit(tenant)})
+        token = self._token if tenant is None else self.site.access.admit(tenant)
+        answer = client.get("/open", params={"token": token})
         assert answer.status_code == 200
         return client
 

@@ -44,6 +44,15 @@ def run_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -
     return items
 
 
+def lost_run_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the ids of runs whose record is missing."""
+    from click.shell_completion import CompletionItem
+
+    with suppress(Exception):
+        return [CompletionItem(name) for name in _paths(ctx).lost_run_ids() if name.startswith(incomplete)]
+    return []
+
+
 def run_or_file_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete run ids and file names."""
     from click.shell_completion import CompletionItem

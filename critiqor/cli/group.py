@@ -36,6 +36,7 @@ VERBS = {
     "benchmark": "Rank a run among the runs of the same benchmark.",
     "visibility": "Show or change who may see a run.",
     "verify": "Check that the sealed evidence of a run is unchanged.",
+    "recover": "Rebuild the record of a run that was lost or cannot be read.",
     "completion": "Set up shell completion of verbs, options, runs and findings.",
     "doctor": "Check that a recording would work on this machine.",
     "demo": "Record and diagnose three short runs, without OpenClaw.",

@@ -17,6 +17,8 @@ from critiqor.errors import CritiqorError, ExitCode
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from critiqor.run.view import RunView
+
 OUTPUT_SCHEMA = "critiqor.output.v1"
 # v1: {"schema_version", "verb", "data"} or {"schema_version", "error": {"type", "message", "fix", "exit_code"}}.
 
@@ -55,6 +57,12 @@ def say(message: str) -> None:
     """Print a message on standard error, unless --quiet is set."""
     if not _options.quiet:
         _print_message(message)
+
+
+def say_if_unproven(view: RunView) -> None:
+    """Print that what follows is not verified, if the evidence of a run does not match its seal."""
+    if view.unproven is not None:
+        say(f"not verified: {view.unproven.message}\n  → {add_runs_dir(f'critiqor verify {view.run_id}')}")
 
 
 def warn(message: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from critiqor.cli.hints import add_runs_dir
 from critiqor.errors import CritiqorError
 from critiqor.model.diagnosis import Readiness
 from critiqor.model.formatting import format_cost
@@ -20,7 +21,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     run_id: str
     status: str
-    """Status in its record; UNREADABLE if the record cannot be read."""
+    """Status in its record; UNREADABLE if the record cannot be read, LOST if there is none."""
     created_at: str | None = None
     agent_id: str | None = None
     events: int | None = None
@@ -62,6 +63,12 @@ def list_run(run: Run) -> RunRow:
         return _list_readable(RunView(run))
     except (CritiqorError, OSError) as error:
         return RunRow(ListedRun(run_id=run.id, status="UNREADABLE", headline=str(error)), "-")
+
+
+def list_lost_run(run_id: str) -> RunRow:
+    """Return the row of a run in the list that `critiqor runs` prints, if only its record is missing."""
+    headline = f"its record is missing: {add_runs_dir(f'critiqor recover {run_id}')}"
+    return RunRow(ListedRun(run_id=run_id, status="LOST", headline=headline), "-")
 
 
 def _list_readable(view: RunView) -> RunRow:

@@ -1,4 +1,4 @@
-"""Ranking of a run among the runs of the same benchmark and difficulty.
+"""Ranking of a run among the runs of the same tenant, benchmark and difficulty.
 
 Ties count half. Unknown values are left out and counted. Only runs diagnosed with the same rule set are compared.
 """
@@ -90,8 +90,8 @@ def percent_worse(value: float, others: Sequence[float], *, more_is_better: bool
     return round(100 * (worse + others.count(value) / 2) / len(others), 1)
 
 
-def _kind(metadata: Metadata | None) -> tuple[str, str] | None:
-    return None if metadata is None else (metadata.benchmark_id, metadata.difficulty_tier)
+def _kind(metadata: Metadata | None) -> tuple[str, str, str] | None:
+    return None if metadata is None else (metadata.tenant_id, metadata.benchmark_id, metadata.difficulty_tier)
 
 
 def _placement(figure: str, own: Figures, comparable: Sequence[Figures]) -> Placement:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from critiqor.errors import CritiqorError, OpenClawNotFoundError
+from critiqor.errors import BrokenRecordError, CritiqorError, OpenClawNotFoundError
 from critiqor.exporters.formats import extension_formats
 from critiqor.extensions.detection import run_detectors
 from critiqor.extensions.entry_points import installed
@@ -31,6 +31,7 @@ from critiqor.openclaw import (
 from critiqor.recording.monitor import MonitorOptions, monitor_openclaw
 from critiqor.run.active_slot import active_record
 from critiqor.run.owner import is_owner_alive
+from critiqor.run.store import RunStore
 from critiqor.session import finalize_session, load_session_evidence_events, paths_for
 from critiqor.storage.session_document import empty_document
 
@@ -54,6 +55,7 @@ def run_checks(runs_dir: str | Path, openclaw_command: str, environment: Mapping
     """Yield all checks that do not start OpenClaw."""
     yield _check_folder(paths_for(runs_dir).runs_dir)
     yield _check_active_session(runs_dir)
+    yield from _check_records(runs_dir)
     yield from _check_extensions()
     try:
         installation = find_openclaw(openclaw_command, environment)
@@ -147,6 +149,22 @@ def _check_active_session(runs_dir: str | Path) -> Check:
     # This is the normal state after a recording, not a fault of the installation.
     following = f"critiqor finalize {active.run_id}   (or: critiqor abort {active.run_id})"
     return Check(name="active session", ok=True, detail=f"{detail}, and its process has ended", fix=following)
+
+
+def _check_records(runs_dir: str | Path) -> Iterator[Check]:
+    """Check that every run in the folder has a record that can be read; yields nothing if they have."""
+    store = RunStore(runs_dir)
+    if not store.runs_dir.is_dir():
+        return
+    for run_id in store.paths.lost_run_ids():
+        yield Check(name=run_id, ok=True, detail="its record is missing", fix=f"critiqor recover {run_id}")
+    for run in store.runs():
+        try:
+            run.head()
+        except BrokenRecordError as error:
+            yield Check(name=run.id, ok=True, detail=error.message, fix=error.fix)
+        except OSError as error:
+            yield Check(name=run.id, ok=True, detail=f"its record cannot be read: {error.strerror}")
 
 
 def _check_openclaw(installation: Installation) -> Check:

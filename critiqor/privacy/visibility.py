@@ -29,23 +29,18 @@ class Viewer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is the user of this machine at the terminal, who sees every run."""
     is_export: bool = False
     """Whether it is an export, in which an anonymous run stays anonymous because the file may be passed on."""
+    is_user: bool = False
+    """Whether it is the user who started the dashboard, who sees all runs of its tenants."""
     tenants: frozenset[str] = frozenset()
-    """For the user who started the dashboard: the tenants it shows; empty for every other viewer."""
+    """The tenants that the dashboard shows. A run of another tenant does not exist for any of its viewers."""
     run_id: str | None = None
     """The only run that a shared link gives access to."""
-
-    @property
-    def is_user(self) -> bool:
-        """Whether all runs of its tenants are visible to this viewer: the user who started the dashboard."""
-        return bool(self.tenants)
 
 
 OWNER = Viewer(is_owner=True)
 """The user at the terminal."""
 EXPORT = Viewer(is_owner=True, is_export=True)
 """A report or an export that the user makes."""
-ANYONE = Viewer()
-"""A viewer without a token."""
 
 
 def visible_level(viewer: Viewer, head: RunHead) -> Level | None:
@@ -53,8 +48,10 @@ def visible_level(viewer: Viewer, head: RunHead) -> Level | None:
     visibility = head.metadata.visibility
     if viewer.is_owner:
         return "anonymous" if viewer.is_export and visibility == "anonymous" else "whole"
+    if head.metadata.tenant_id not in viewer.tenants:
+        return None
     if viewer.is_user:
-        return "whole" if head.metadata.tenant_id in viewer.tenants else None
+        return "whole"
     if viewer.run_id not in (None, head.run_id):
         return None
     has_link = viewer.run_id is not None

@@ -12,7 +12,7 @@ import msgspec
 from critiqor.errors import ActiveSessionError, BrokenRecordError, NoActiveSessionError, UnknownRunError, UsageError
 from critiqor.model import RunHead, SessionRecord
 from critiqor.run.owner import is_owner_alive
-from critiqor.storage import SessionPaths, write_json
+from critiqor.storage import SessionPaths, open_regular_file, write_json
 from critiqor.storage import run_record as records
 
 
@@ -21,7 +21,7 @@ def active_record(paths: SessionPaths) -> SessionRecord | None:
     head = _slot_head(paths)
     try:
         return records.load(paths, head.run_id) if head is not None and head.status in records.ACTIVE else None
-    except (UnknownRunError, BrokenRecordError):
+    except (UnknownRunError, BrokenRecordError, OSError):
         return None
 
 
@@ -33,7 +33,7 @@ def active_run_id(paths: SessionPaths, verb: str) -> str:
         return head.run_id
     # A session whose slot was lost or damaged must stay reachable.
     for run_id in reversed(paths.run_ids()):
-        with suppress(BrokenRecordError):
+        with suppress(BrokenRecordError, UnknownRunError, OSError):
             if records.load_head(paths, run_id).status in records.ACTIVE:
                 return run_id
     latest = paths.run_ids()[-1:]
@@ -72,7 +72,7 @@ def _slot_head(paths: SessionPaths) -> RunHead | None:
     run_id = _slot_run_id(paths)
     try:
         return None if run_id is None else records.load_head(paths, run_id)
-    except (UsageError, UnknownRunError, BrokenRecordError):
+    except (UsageError, UnknownRunError, BrokenRecordError, OSError):
         return None
 
 
@@ -82,6 +82,7 @@ class _Slot(msgspec.Struct):
 
 def _slot_run_id(paths: SessionPaths) -> str | None:
     try:
-        return msgspec.json.decode(paths.active_path.read_bytes(), type=_Slot).run_id
-    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        with open_regular_file(paths.active_path) as file:
+            return msgspec.json.decode(file.read(), type=_Slot).run_id
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

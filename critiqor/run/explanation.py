@@ -12,7 +12,7 @@ from critiqor.model.sanitize import excerpt
 from critiqor.model.timeline import line_id, line_of_id
 from critiqor.run.store import Run
 from critiqor.run.view import RunView
-from critiqor.storage.session_document import read_sealed_events
+from critiqor.storage.session_document import readable_events
 from critiqor.timeline.reader.citations import FieldValue, read_cited_lines
 
 MAX_EXCERPT = 200
@@ -62,7 +62,7 @@ def explain_finding(view: RunView, name: str) -> Explanation:
 
 def _cited_events(run: Run, cited: set[str]) -> dict[str, Event]:
     try:
-        return {event.event_id: event for event in read_sealed_events(run.evidence_path) if event.event_id in cited}
+        return {event.event_id: event for event in readable_events(run.evidence_path) if event.event_id in cited}
     except FileNotFoundError as error:
         raise BrokenRecordError(f"the evidence of {run.id} is gone", fix=f"critiqor verify {run.id}") from error
 

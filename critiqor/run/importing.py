@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from critiqor.importers import ImportedTrace
 
 
+IMPORTED = {"agent_id": "imported_agent", "benchmark_id": "imported", "framework": "imported"}
+"""Metadata of an imported run, as far as nothing else is given."""
+
+
 def import_facts(trace: ImportedTrace) -> dict[str, Any]:
     """Return the payload of the event that says that a run was imported, from where, and what was not understood."""
     return {
@@ -37,8 +41,7 @@ def import_trace(trace: ImportedTrace, store: RunStore, metadata: Mapping[str, s
     `create_session` takes.
     """
     paths = store.paths
-    defaults = {"agent_id": "imported_agent", "benchmark_id": "imported"}
-    described = Metadata.parse(**{**defaults, **metadata, "framework": "imported"})
+    described = Metadata.parse(**{**IMPORTED, **metadata, "framework": IMPORTED["framework"]})
     with exclusive(paths.lock_path):
         moment = now_ms()
         record = records.new_record(paths, described, this_process(), moment)

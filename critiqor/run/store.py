@@ -119,12 +119,19 @@ class Run:
             return _adopted_events(self.evidence_path, [])
         if self.head().seal is not None:
             return read_sealed_events(self.evidence_path)
+        return self._unsealed_events(self.record().event_log)
+
+    def events_without_record(self) -> Iterator[Event]:
+        """Read the events of the journal, or of session.json if there is none, where the record is lost."""
+        return self._unsealed_events([])
+
+    def _unsealed_events(self, lifecycle: list[Any]) -> Iterator[Event]:
         from critiqor.storage.event_merge import merged_events
 
-        log, journal = self.record().event_log, self.paths.journal_path(self.id)
+        journal = self.paths.journal_path(self.id)
         if journal.exists():
-            return merged_events(journal, log, self.redactor())
-        return _adopted_events(self.evidence_path, log)
+            return merged_events(journal, lifecycle, self.redactor())
+        return _adopted_events(self.evidence_path, lifecycle)
 
     def coverage(self) -> Coverage:
         """Read the coverage of the sealed evidence."""

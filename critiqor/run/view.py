@@ -10,16 +10,15 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-import msgspec
-
 from critiqor.comparison.figures import format_figures
 from critiqor.errors import BrokenRecordError, CritiqorError, UnknownRunError
-from critiqor.model import Coverage, Diagnosis, Event, RunHead, Seal
+from critiqor.model import Coverage, Diagnosis, Event, Metadata, RunHead, Seal
 from critiqor.model.diagnosis import BriefDiagnosis
+from critiqor.model.report import RunSummary
 from critiqor.model.verdict import Integrity, Verdict, verdict_on, with_verdict
 from critiqor.privacy.visibility import OWNER, Level, Viewer, visible_level
 from critiqor.run.integrity import IntegrityCheck, check_run_integrity
-from critiqor.run.store import Run
+from critiqor.run.store import Run, RunStore
 from critiqor.storage import run_record as records
 
 
@@ -163,7 +162,7 @@ class RunView:
         """Return the coverage of the evidence as far as the viewer may see it; None if it cannot be read."""
         try:
             coverage = self.run.coverage()
-        except (OSError, BrokenRecordError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (OSError, BrokenRecordError):
             return None
         if not self.is_anonymous:
             return coverage
@@ -175,7 +174,7 @@ class RunView:
         """Yield the events as far as the viewer may see them, in true order."""
         try:
             yield from self._visible_events(self.run.events())
-        except (msgspec.DecodeError, UnicodeDecodeError, FileNotFoundError) as error:
+        except FileNotFoundError as error:
             message = f"the evidence of {self.run_id} cannot be read: {error}"
             raise BrokenRecordError(message, fix=f"critiqor verify {self.run_id}") from error
 
@@ -198,3 +197,22 @@ class Brief(NamedTuple):
 class _Judged(NamedTuple):
     diagnosis: Diagnosis
     verdict: Verdict
+
+
+def summarize_runs(store: RunStore) -> list[RunSummary]:
+    """Summarize the user's view of every run of a folder, in order of time. A broken run is listed with its problem."""
+    return sorted(map(_summarize, store.runs()), key=lambda summary: summary.created_at or "")
+
+
+def _summarize(run: Run) -> RunSummary:
+    created_at: str | None = None
+    metadata: Metadata | None = None
+    try:
+        view = RunView(run)
+        created_at, metadata = view.head.timestamps.created_at, view.head.metadata
+        return RunSummary(run_id=run.id, created_at=created_at, metadata=metadata, diagnosis=view.require_proof())
+    except CritiqorError as error:
+        problem, fix = error.message, error.fix
+    except OSError as error:
+        problem, fix = str(error), None
+    return RunSummary(run_id=run.id, created_at=created_at, metadata=metadata, undiagnosed=problem, fix=fix)

@@ -1,4 +1,4 @@
-"""Replace files atomically: temporary file, fsync, rename, fsync of the folder.
+"""Open regular files only, and replace files atomically: temporary file, fsync, rename, fsync of the folder.
 
 Accepted trade-offs: a crash can leave a `.tmp` file behind, which the next write of the same file reuses; two
 writers of one file wait for each other; and each write costs two fsyncs, which is negligible at the rate at which run
@@ -12,15 +12,25 @@ import errno
 import fcntl
 import hashlib
 import os
+import stat
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import msgspec
 
 from critiqor.storage.paths import FOLDER_MODE
 
 FILE_MODE = 0o600
+
+
+def open_regular_file(path: Path, *, buffering: int = 0, follow_links: bool = True) -> BinaryIO:
+    """Open a file for reading. Raise `OSError` if it is anything else: opening or reading a pipe could never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "It is not a regular file", str(path))
+    return os.fdopen(descriptor, "rb", buffering=buffering)
 
 
 class AtomicFile:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from critiqor.storage.atomic import AtomicFile
+from critiqor.storage.atomic import AtomicFile, open_regular_file
 from critiqor.storage.normalization import normalize_plugin_event
 
 MAX_LINE = 8 << 20
@@ -40,7 +40,7 @@ class JournalLine(NamedTuple):
 def read_chunks(path: Path, limit: int | None = None) -> Iterator[bytes]:
     """Yield the bytes of a file, or its first `limit` bytes, at most `CHUNK_BYTES` at once."""
     left = limit
-    with path.open("rb", buffering=0) as file:
+    with open_regular_file(path) as file:
         while data := file.read(CHUNK_BYTES if left is None else min(CHUNK_BYTES, left)):
             yield data
             left = None if left is None else left - len(data)

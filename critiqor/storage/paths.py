@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -97,6 +98,20 @@ class SessionPaths(msgspec.Struct, frozen=True):
         files = (path for path in self.runs_dir.iterdir() if path.suffix == ".json" and path != self.active_path)
         names = (path.stem for path in files)
         return sorted((name for name in names if _RUN_ID.fullmatch(name)), key=_natural_order)
+
+    def lost_run_ids(self) -> list[str]:
+        """Return the ids of all runs that have a journal or evidence but no record, oldest first."""
+        if not self.runs_dir.is_dir():
+            return []
+        known = set(self.run_ids())
+        with os.scandir(self.runs_dir) as entries:
+            names = [each.name for each in entries if each.name not in known and _RUN_ID.fullmatch(each.name)]
+        return sorted(filter(self.is_lost, names), key=_natural_order)
+
+    def is_lost(self, run_id: str) -> bool:
+        """Whether a run has a journal or evidence but no record."""
+        kept = (self.journal_path(run_id), self.evidence_summary_path(run_id))
+        return not self.run_path(run_id).exists() and any(path.exists() for path in kept)
 
 
 def paths_for(runs_dir: str | Path) -> SessionPaths:

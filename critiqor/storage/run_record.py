@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import mmap
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
@@ -33,7 +33,7 @@ from critiqor.model import (
 )
 from critiqor.model.diagnosis import BriefDiagnosis
 from critiqor.model.record import Visibility, VisibilityChange
-from critiqor.storage import AtomicFile, SessionPaths, write_bytes, write_json
+from critiqor.storage import AtomicFile, SessionPaths, open_regular_file, write_bytes, write_json
 from critiqor.storage.paths import FOLDER_MODE
 
 ACTIVE: frozenset[Status] = frozenset({"MONITORING", "FINALIZING"})
@@ -120,9 +120,10 @@ def append_event(record: SessionRecord, event: Mapping[str, Any], moment: int | 
 def load(paths: SessionPaths, run_id: str) -> SessionRecord:
     """Read a whole run record."""
     try:
-        record = msgspec.json.decode(paths.run_path(run_id).read_bytes(), type=SessionRecord)
+        with open_regular_file(paths.run_path(run_id)) as file:
+            record = msgspec.json.decode(file.read(), type=SessionRecord)
     except FileNotFoundError:
-        raise _unknown(run_id) from None
+        raise _unknown(paths, run_id) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _broken(paths, run_id, error) from error
     if record.run_id != run_id:
@@ -133,20 +134,22 @@ def load(paths: SessionPaths, run_id: str) -> SessionRecord:
 def load_head(paths: SessionPaths, run_id: str) -> RunHead:
     """Read the head of a run record, however large the run is."""
     try:
-        with paths.run_path(run_id).open("rb") as file:
+        with open_regular_file(paths.run_path(run_id)) as file:
             data = file.read(HEAD_BYTES)
     except FileNotFoundError:
-        raise _unknown(run_id) from None
+        raise _unknown(paths, run_id) from None
     head = _head_before_diagnosis(data)
     if head is not None and head.run_id == run_id:
         return head
-    members = _leading_members(data.decode("utf-8", "ignore"))
+    # Invalid bytes become lone surrogates, which cannot be encoded again; the last character can be incomplete.
+    members = _leading_members(data.decode("utf-8", "surrogateescape"))
     if members.get("run_id") != run_id or "confidence_score" not in members:
         record = load(paths, run_id)
         return RunHead(**{name: getattr(record, name) for name in RunHead.__struct_fields__})
     try:
-        return msgspec.convert(members, RunHead)
-    except msgspec.ValidationError as error:
+        # Encoded again, because the decoder of the standard library accepts more than JSON, such as lone surrogates.
+        return msgspec.json.decode(msgspec.json.encode(members), type=RunHead)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise _broken(paths, run_id, error) from error
 
 
@@ -263,7 +266,8 @@ def load_brief_diagnosis(paths: SessionPaths, run_id: str) -> BriefDiagnosis:
 
 def _read_diagnosis(paths: SessionPaths, run_id: str, kind: type[_Diagnosis]) -> _Diagnosis:
     try:
-        data = paths.diagnosis_path(run_id).read_bytes()
+        with open_regular_file(paths.diagnosis_path(run_id)) as file:
+            data = file.read()
         return msgspec.json.decode(_without_bulk(data) if kind is BriefDiagnosis else data, type=kind)
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = f"the diagnosis of {run_id} cannot be read: {error}"
@@ -278,13 +282,15 @@ def _without_bulk(data: bytes) -> bytes:
     return data[:start] + data[cost:end].rstrip(b",") + b"}" if 0 < start < cost < end else data
 
 
-def _unknown(run_id: str) -> UnknownRunError:
+def _unknown(paths: SessionPaths, run_id: str) -> UnknownRunError:
+    if paths.is_lost(run_id):
+        return UnknownRunError(f"the record of {run_id} is missing", fix=f"critiqor recover {run_id}")
     return UnknownRunError(f"there is no run {run_id} in this runs folder", fix="critiqor runs")
 
 
 def _broken(paths: SessionPaths, run_id: str, reason: object) -> BrokenRecordError:
     path = paths.run_path(run_id)
-    fix = f"restore {path.name} from a backup, or remove it; the evidence in {paths.run_folder(run_id)} is not affected"
+    fix = f"critiqor recover {run_id}   (or restore {path.name} from a backup)"
     return BrokenRecordError(f"the record of {run_id} cannot be read: {reason}", fix=fix)
 
 
@@ -299,20 +305,39 @@ def _head_before_diagnosis(data: bytes) -> RunHead | None:
         return None
 
 
+def readable_members(data: bytes) -> dict[str, Any]:
+    """Decode the members of a damaged run record, up to the first one that cannot be read."""
+    members: dict[str, Any] = {}
+    with suppress(ValueError, IndexError, RecursionError, TypeError):
+        for name, value in _members(data.decode("utf-8", "replace")):
+            members[name] = value
+    return members
+
+
 def _leading_members(text: str) -> dict[str, Any]:
     """Decode the members of a JSON object before the first bulky one; empty where the text ends before it."""
-    decoder = json.JSONDecoder()
     members: dict[str, Any] = {}
-    position = text.find("{") + 1
     try:
-        while True:
-            position = _skip(text, position, " \t\r\n,")
-            name, position = decoder.raw_decode(text, position)
-            if name in _BULKY:
-                return members
-            members[name], position = decoder.raw_decode(text, _skip(text, position, " \t\r\n:"))
+        for name, value in _members(text, _BULKY):
+            members[name] = value
     except (ValueError, IndexError, RecursionError, TypeError):
         return {}
+    return members
+
+
+def _members(text: str, until: Collection[str] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield the members of a JSON object one by one, up to one of these names."""
+    decoder = json.JSONDecoder()
+    position = text.find("{") + 1
+    while True:
+        position = _skip(text, position, " \t\r\n,")
+        name, position = decoder.raw_decode(text, position)
+        if not isinstance(name, str):
+            raise TypeError("the name of a member is no text")
+        if name in until:
+            return
+        value, position = decoder.raw_decode(text, _skip(text, position, " \t\r\n:"))
+        yield name, value
 
 
 def _skip(text: str, position: int, characters: str) -> int:

@@ -71,5 +71,9 @@ def _audit(paths: SessionPaths, record: SessionRecord) -> JournalAudit:
 
 
 def _sealed_file(path: Path, size: int | None) -> SealedFile | None:
-    digest = file_digest(path, size) if size is not None else None
+    """Return the digest of a file beside the evidence; None if there is none that can be read."""
+    try:
+        digest = file_digest(path, size) if size is not None else None
+    except OSError:
+        return None
     return SealedFile(size, digest) if size is not None and digest is not None else None

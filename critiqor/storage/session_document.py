@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Protocol
@@ -23,10 +24,11 @@ import msgspec
 
 from critiqor.errors import BrokenRecordError
 from critiqor.model import EVIDENCE_SCHEMA, Coverage, Event, Metrics
-from critiqor.storage import AtomicFile, SessionPaths, read_journal
+from critiqor.storage import AtomicFile, SessionPaths, open_regular_file, read_journal
 
 _BATCH = 256
 """Events that are written at once."""
+_BUFFER_BYTES = 1 << 18
 _EVENTS_END = b"\n],\n"
 _METRICS = b'"metrics":'
 
@@ -131,26 +133,64 @@ def _count(data: bytes, metrics: Metrics) -> bool:
 
 
 def read_sealed_events(document: Path) -> Iterator[Event]:
-    """Yield the events of a sealed session.json without reading all of it into memory."""
-    return map(decode_event, _event_lines(document))
+    """Yield the events of a sealed session.json without reading all of it into memory.
+
+    Raise `BrokenRecordError` at the first event that cannot be read: the file was changed after it was sealed.
+    """
+    for number, line in enumerate(_event_lines(document), 1):
+        yield _decoded(document, number, line)
+
+
+def readable_events(document: Path) -> Iterator[Event]:
+    """Yield the events of a session.json that can be read, for showing what is left of one that was changed."""
+    for number, line in enumerate(_event_lines(document), 1):
+        with suppress(BrokenRecordError):
+            yield _decoded(document, number, line)
 
 
 def events_containing(document: Path, texts: Collection[str]) -> Iterator[Event]:
     """Yield the events of a sealed session.json that contain one of these texts, which are in lower case."""
     wanted = [text.encode() for text in texts]
-    for line in _event_lines(document):
+    for number, line in enumerate(_event_lines(document), 1):
         lowered = line.lower()
         if any(text in lowered for text in wanted):
-            yield decode_event(line)
+            yield _decoded(document, number, line)
+
+
+def _decoded(document: Path, number: int, line: bytes) -> Event:
+    try:
+        return decode_event(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise changed_evidence(document, f"event {number}: {error}") from error
+
+
+def changed_evidence(document: Path, reason: object) -> BrokenRecordError:
+    """Return the error for a sealed session.json that cannot be read, with the command that locates the change."""
+    run_id = document.parent.name
+    message = f"the evidence of {run_id} was changed or damaged after it was sealed, and cannot be read: {reason}"
+    return BrokenRecordError(message, fix=f"critiqor verify {run_id}")
 
 
 def _event_lines(document: Path) -> Iterator[bytes]:
-    with document.open("rb", buffering=1 << 18) as file:
+    with open_regular_file(document, buffering=_BUFFER_BYTES) as file:
         file.readline()
         for line in file:
             if line == b"],\n":
                 return
             yield line.rstrip(b",\n")
+
+
+def events_extent(document: Path) -> tuple[int, int] | None:
+    """Return the offsets of the start and the end of the events of a sealed session.json; None if it has none."""
+    with open_regular_file(document, buffering=_BUFFER_BYTES) as file:
+        start = offset = len(file.readline().rstrip(b"\n"))
+        end = None
+        for line in file:
+            if line == b"],\n":
+                end = offset
+                break
+            offset += len(line)
+    return None if end is None else (start, end)
 
 
 class _DocumentEnd(msgspec.Struct):
@@ -159,8 +199,11 @@ class _DocumentEnd(msgspec.Struct):
 
 
 def read_coverage(document: Path) -> Coverage:
-    """Return the coverage that a sealed session document has, reading only its end."""
-    with document.open("rb") as file:
+    """Return the coverage that a sealed session document has, reading only its end.
+
+    Raise `BrokenRecordError` if the file was changed so that it has none.
+    """
+    with open_regular_file(document, buffering=_BUFFER_BYTES) as file:
         size = file.seek(0, os.SEEK_END)
         window = 1 << 13  # that is enough for most
         while True:
@@ -168,7 +211,14 @@ def read_coverage(document: Path) -> Coverage:
             data = file.read()
             start = data.rfind(_EVENTS_END + _METRICS)
             if start >= 0:
-                return msgspec.json.decode(b"{" + data[start + len(_EVENTS_END) :], type=_DocumentEnd).coverage
+                return _decoded_end(document, b"{" + data[start + len(_EVENTS_END) :]).coverage
             if window >= size:
-                raise BrokenRecordError(f"{document} is not a sealed session.json", fix="critiqor verify RUN")
+                raise changed_evidence(document, "its end is missing")
             window *= 4
+
+
+def _decoded_end(document: Path, data: bytes) -> _DocumentEnd:
+    try:
+        return msgspec.json.decode(data, type=_DocumentEnd)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise changed_evidence(document, error) from error

@@ -229,7 +229,7 @@ def test_events_that_belong_together_keep_common_ids_in_an_anonymous_export(runs
 
 
 def test_no_page_of_the_dashboard_shows_content_to_others(marked: Runs) -> None:
-    dashboard = Dashboard(marked)
+    dashboard = Dashboard(marked, MARK)
     run_id = marked_run(marked)
     routes = [route for route in dashboard.app.routes if isinstance(route, Route) and "GET" in (route.methods or ())]
     about = [route.path for route in routes if "{run_id}" in route.path and "{event_id}" not in route.path]
@@ -249,7 +249,7 @@ def test_no_page_of_the_dashboard_shows_content_to_others(marked: Runs) -> None:
 
 
 def test_no_error_page_shows_content_to_others(marked: Runs) -> None:
-    dashboard = Dashboard(marked)
+    dashboard = Dashboard(marked, MARK)
     run_id = marked_run(marked)
     client = dashboard.stranger()
     for path in (marked.paths.diagnosis_path(run_id), marked.paths.evidence_summary_path(run_id)):
@@ -261,7 +261,7 @@ def test_no_error_page_shows_content_to_others(marked: Runs) -> None:
 
 
 def test_a_live_stream_contains_no_content_of_an_anonymous_run(marked: Runs) -> None:
-    dashboard = Dashboard(marked)
+    dashboard = Dashboard(marked, MARK)
     run_id = marked.start(agent_id=MARK, tenant_id=MARK, visibility="anonymous")
     payload = {"text": MARK, "arguments": {MARK: MARK}, "result": MARK}
     marked.write(run_id, recorded(1, "tool_call", tool_name=MARK, error=MARK, payload=payload))

@@ -13,7 +13,7 @@ from support import Cli, Runs, attached, recorded
 from critiqor.errors import ExitCode
 from critiqor.model.diagnosis import BriefDiagnosis
 from critiqor.run.store import Run, RunStore
-from critiqor.run.summaries import summarize_runs
+from critiqor.run.view import summarize_runs
 from critiqor.session import abort_session
 from critiqor.storage import run_record
 

@@ -150,7 +150,7 @@ def test_a_search_for_parts_finds_them_right_behind_each_other_alone() -> None:
 def test_an_index_is_made_once_and_again_for_other_evidence(runs: Runs) -> None:
     run_id = failing_tests(runs)
     shelf, library = IndexCache(), RunCatalog(RunStore(runs.folder))
-    run = library.open(run_id, Viewer(tenants=frozenset({"default"})))
+    run = library.open(run_id, Viewer(is_user=True, tenants=frozenset({"default"})))
     file = runs.paths.run_folder(run_id) / FILE_NAME
     assert shelf.index_of(run, timeout=30) is not None
     made = file.stat().st_ino
@@ -196,7 +196,7 @@ def test_a_runs_folder_that_can_only_be_read_is_indexed_elsewhere(runs: Runs, mo
 
 def test_without_an_index_pages_are_the_same(runs: Runs) -> None:
     run_id = varied(runs)
-    run = RunCatalog(RunStore(runs.folder)).open(run_id, Viewer(tenants=frozenset({"default"})))
+    run = RunCatalog(RunStore(runs.folder)).open(run_id, Viewer(is_user=True, tenants=frozenset({"default"})))
     indexed = RunPageData(run, IndexCache())
 
     class Nothing(IndexCache):
@@ -236,7 +236,7 @@ def test_an_index_in_a_folder_that_is_a_link_is_rebuilt(runs: Runs, tmp_path: Pa
     file = runs.paths.run_folder(run_id) / FILE_NAME
     file.rename(tmp_path / "elsewhere.sqlite")
     file.symlink_to(tmp_path / "elsewhere.sqlite")
-    run = RunCatalog(RunStore(runs.folder)).open(run_id, Viewer(tenants=frozenset({"default"})))
+    run = RunCatalog(RunStore(runs.folder)).open(run_id, Viewer(is_user=True, tenants=frozenset({"default"})))
     assert IndexCache().index_of(run, timeout=30) is not None
     assert not file.is_symlink()
 

@@ -582,7 +582,7 @@ def test_a_stream_goes_on_after_the_agent_has_ended_until_the_run_is_sealed(
 ) -> None:
     monkeypatch.setattr("critiqor.run.owner.is_owner_alive", lambda _: False)
     run_id, site = runs.start(), Dashboard(runs).site
-    showing = RunPageData(site.catalog.open(run_id, Viewer(tenants=frozenset({"default"}))), site.indexes)
+    showing = RunPageData(site.catalog.open(run_id, Viewer(is_user=True, tenants=frozenset({"default"}))), site.indexes)
     stream = Live(site).messages(showing, site.access.admit("default"), is_user=True)
 
     async def states() -> list[str]:

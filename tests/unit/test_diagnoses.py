@@ -13,7 +13,7 @@ from support import Cli, Runs, attached, recorded
 from critiqor.model import Diagnosis
 from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.store import Run, RunStore
-from critiqor.run.summaries import summarize_runs
+from critiqor.run.view import summarize_runs
 from critiqor.session import abort_session
 from critiqor.storage.verification import verify_run
 

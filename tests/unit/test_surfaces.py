@@ -35,6 +35,7 @@ from critiqor.session import append_event_to_run
 COST, TIME, VERDICT = "at least $2.39", "35.00 s", "ready"
 OTHER_VERBS = {
     *("monitor", "attach", "detach", "completion", "doctor", "agent"),  # they answer about no finished run
+    "recover",  # it answers about a record, not about a verdict
     *("import", "demo", "lab"),  # they answer about runs that they have just sealed themselves
     "dashboard",  # its pages are tried one by one
     "explain",  # one finding, without the verdict on the run

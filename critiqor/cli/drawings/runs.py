@@ -40,7 +40,8 @@ def _parts(rows: Sequence[RunRow]) -> Iterator[RenderableType]:
     yield RunsTable(rows[:MAX_SHOWN])
     if len(rows) > MAX_SHOWN:
         yield Text(f"and {len(rows) - MAX_SHOWN:,} older: {add_runs_dir('critiqor runs --json')} has them all", FAINT)
-    yield next_command(f"critiqor show {rows[0].run.run_id}")
+    first = rows[0].run
+    yield next_command(f"critiqor {'recover' if first.status == 'LOST' else 'show'} {first.run_id}")
 
 
 class RunsTable:

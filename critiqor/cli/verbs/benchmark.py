@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 @runs_dir_option
 @json_option
 def benchmark(run: str, runs_dir: str, as_json: bool) -> None:
-    """Rank RUN among the runs of this folder that have the same benchmark id and difficulty tier."""
+    """Rank RUN among the runs of its tenant that have the same benchmark id and difficulty tier."""
     from critiqor.comparison.ranking import rank_run
     from critiqor.run.store import RunStore
-    from critiqor.run.summaries import summarize_runs
-    from critiqor.run.view import RunView
+    from critiqor.run.view import RunView, summarize_runs
 
     store = RunStore(runs_dir)
     # A run whose diagnosis does not match its sealed evidence cannot be ranked; the error names the command to run.

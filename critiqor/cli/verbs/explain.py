@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import finding_names, run_names
-from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.options import json_option, runs_dir_option
-from critiqor.cli.output import answer, say
+from critiqor.cli.output import answer, say_if_unproven
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,8 +39,7 @@ def explain(run: str, finding: str | None, runs_dir: str, as_json: bool) -> None
 
     view = RunView(RunStore(runs_dir).run(run))
     explanation = explain_finding(view, _name(view, finding))
-    if view.unproven is not None:
-        say(f"not verified: {view.unproven.message}\n  → {add_runs_dir(f'critiqor verify {run}')}")
+    say_if_unproven(view)
     text = explanation_text(run, explanation)
     answer("explain", explanation, text, as_json=as_json, drawing=lambda: _drawing(run, explanation))
 

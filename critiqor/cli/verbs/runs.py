@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 def runs(runs_dir: str, as_json: bool) -> None:
     """List the runs in this folder, newest first."""
     from critiqor.cli.garbage import paused_collection
-    from critiqor.cli.run_list import list_run
+    from critiqor.cli.run_list import list_lost_run, list_run
     from critiqor.run.store import RunStore
 
     store = RunStore(runs_dir)
     with paused_collection():
         rows = [list_run(run) for run in reversed(store.runs())]
+        rows += map(list_lost_run, store.paths.lost_run_ids())
     text = "\n".join(_lines(rows)) if rows else f"{_no_runs(store)}\nNext: {add_runs_dir('critiqor monitor openclaw')}"
     data = [row.run for row in rows]
     answer("runs", data, text, as_json=as_json, drawing=lambda: _drawing(rows, store))

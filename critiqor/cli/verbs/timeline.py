@@ -8,7 +8,7 @@ import click
 
 from critiqor.cli.completion_values import run_or_file_names
 from critiqor.cli.options import json_option, runs_dir_option
-from critiqor.cli.output import answer
+from critiqor.cli.output import answer, say_if_unproven
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,11 +31,15 @@ def timeline(what: tuple[str, ...], runs_dir: str, markdown: bool, as_json: bool
     """
     from critiqor.run.store import RunStore
     from critiqor.run.timing import read_timing, repeat_timings
+    from critiqor.run.view import RunView
     from critiqor.timeline.reports.layout import as_lines, as_markdown
     from critiqor.timeline.reports.repetition_report import repetition_parts
     from critiqor.timeline.reports.timeline_report import timeline_parts
 
     store = RunStore(runs_dir)
+    for name in what:
+        if name in store and (view := RunView(store.run(name))).is_sealed:
+            say_if_unproven(view)
     timing: TimelineSummary | RepeatedTimings
     if len(what) == 1:
         timing = read_timing(what[0], store)

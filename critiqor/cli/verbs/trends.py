@@ -23,19 +23,23 @@ if TYPE_CHECKING:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @runs_dir_option
 @click.option("--agent", help="Agent whose runs to show.  [default: the only agent in this folder]")
+@click.option("--tenant", help="Tenant whose runs to show.  [default: the only tenant with runs of that agent]")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N runs.")
 @json_option
-def trends(runs_dir: str, agent: str | None, last: int | None, as_json: bool) -> None:
+def trends(runs_dir: str, agent: str | None, tenant: str | None, last: int | None, as_json: bool) -> None:
     """Follow the runs of one agent over time: trust, cost, time, and recurring problems."""
     from critiqor.cli.texts.trends import trends_text
     from critiqor.comparison.figures import format_figures
     from critiqor.comparison.trends import trends_of
     from critiqor.model.verdict import fresh_verdict
     from critiqor.run.store import RunStore
-    from critiqor.run.summaries import summarize_runs
+    from critiqor.run.view import summarize_runs
 
     summaries = summarize_runs(RunStore(runs_dir))
-    result = trends_of(_agent(summaries, agent), summaries, last)
+    summaries = _within_tenant(summaries, tenant)
+    name = _agent(summaries, agent)
+    _refuse_several_tenants(summaries, name)
+    result = trends_of(name, summaries, last)
     diagnoses = {run.run_id: run.diagnosis for run in summaries if run.diagnosis is not None}
     texts = {run_id: format_figures(each, fresh_verdict(each)) for run_id, each in diagnoses.items()}
     answer("trends", result, trends_text(result, texts), as_json=as_json, drawing=lambda: _drawing(result, texts))
@@ -45,6 +49,27 @@ def _drawing(result: Trends, texts: Texts) -> RenderableType:
     from critiqor.cli.drawings.trends import trends_drawing
 
     return trends_drawing(result, texts)
+
+
+def _within_tenant(summaries: Sequence[RunSummary], tenant: str | None) -> list[RunSummary]:
+    """Return the runs of a tenant, or all; a run whose record cannot be read can be anybody's and is kept."""
+    found = [each for each in summaries if tenant is None or each.metadata is None or each.metadata.tenant_id == tenant]
+    if tenant is not None and all(each.metadata is None for each in found):
+        raise UsageError(f"there are no runs of tenant {tenant!r}", fix="critiqor runs")
+    return found
+
+
+def _refuse_several_tenants(summaries: Sequence[RunSummary], agent: str) -> None:
+    """Raise an error if agents of different tenants have this name: they are different agents."""
+    from shlex import quote
+
+    tenants = sorted(
+        {each.metadata.tenant_id for each in summaries if each.metadata and each.metadata.agent_id == agent}
+    )
+    if len(tenants) > 1:
+        options = [f"--agent {quote(agent)} --tenant {quote(tenant)}".replace("\n", " ") for tenant in tenants]
+        message = f"the runs of {agent!r} belong to several tenants"
+        raise UsageError(message, fix="\n    ".join(f"critiqor trends {option}" for option in options))
 
 
 def _agent(summaries: Sequence[RunSummary], wanted: str | None) -> str:

@@ -182,7 +182,7 @@ class EventIndex:
             raise evidence_error(self._document, error) from error
         try:
             return [Numbered(number, _event_at(descriptor, offset, length)) for number, offset, length in places]
-        except (msgspec.DecodeError, UnicodeDecodeError, ValueError, TypeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, TypeError) as error:
             raise evidence_error(self._document, error) from error
         finally:
             os.close(descriptor)

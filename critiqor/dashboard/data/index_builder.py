@@ -97,7 +97,7 @@ def _insert_events(base: sqlite3.Connection, document: Path) -> None:
     for number, (offset, line) in enumerate(_lines(document), 1):
         try:
             event = _decode_event(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise evidence_error(document, error) from error
         at = ms_from_iso(event.timestamp)
         named = (event.event_id, event.event_type, event.source_layer, event.tool_name, event.status)

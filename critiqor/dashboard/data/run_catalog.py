@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from critiqor.comparison.figures import figures_of
-from critiqor.errors import CritiqorError, UnknownRunError, UsageError
+from critiqor.errors import BrokenRecordError, CritiqorError, UnknownRunError, UsageError
 from critiqor.model import iso_from_ms
 from critiqor.privacy.visibility import OWNER, Viewer
 from critiqor.run.integrity import IntegrityCache, file_states
@@ -87,11 +87,18 @@ class RunCatalog:
         self._rows: dict[str, tuple[object, RunRow]] = {}
 
     def open(self, run_id: str, viewer: Viewer) -> RunView:
-        """Open a run. Raise `UnknownRunError` if it does not exist or the viewer may not see it."""
+        """Open a run. Raise `UnknownRunError` if it does not exist or the viewer may not see it.
+
+        The tenant of a broken run is unknown, so it does not exist for a viewer who does not see all tenants.
+        """
         try:
             return self._view(self._store.run(run_id), viewer)
         except (UsageError, UnknownRunError):
-            raise UnknownRunError("There is no such run here.", fix="critiqor runs") from None
+            pass
+        except BrokenRecordError:
+            if viewer.is_owner or (viewer.is_user and viewer.tenants.issuperset(self.tenants())):
+                raise
+        raise UnknownRunError("There is no such run here.", fix="critiqor runs")
 
     def rows(self, viewer: Viewer) -> list[RunRow]:
         """Return the runs of the viewer's tenants, newest first. Broken runs are listed too.

@@ -10,8 +10,6 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-import msgspec
-
 from critiqor.dashboard.data.event_index import EventFilter, EventIndex, Found, Numbered
 from critiqor.dashboard.data.index_cache import IndexCache
 from critiqor.dashboard.data.time_chart import KINDS, Bar, ChartWindow
@@ -101,7 +99,7 @@ class RunPageData:
             return None
         try:
             coverage = self.view.run.coverage()
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        except OSError as error:
             raise self._broken(error) from error
         return anonymous_coverage(coverage) if self.is_anonymous else coverage
 
@@ -196,13 +194,12 @@ class RunPageData:
     def _all_events(self) -> Iterator[Event]:
         try:
             yield from self.view.run.events()
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        except OSError as error:
             raise self._broken(error) from error
 
-    def _broken(self, error: Exception) -> BrokenRecordError:
+    def _broken(self, error: OSError) -> BrokenRecordError:
         # Errors of the system name a path, which is left out.
-        reason = error.strerror if isinstance(error, OSError) else error
-        message = f"the evidence of {self.run_id} was changed after sealing: {reason}"
+        message = f"the evidence of {self.run_id} was changed after sealing: {error.strerror}"
         return BrokenRecordError(message, fix=f"critiqor verify {self.run_id}")
 
     def _shown(self, each: Numbered) -> Numbered:

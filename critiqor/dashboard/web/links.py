@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from critiqor.errors import BrokenRecordError
 from critiqor.model import iso_from_ms, now_ms
 from critiqor.run.store import Run
 from critiqor.run.visibility import RunVisibility, change_visibility
-from critiqor.storage import SessionPaths, exclusive, write_json
+from critiqor.storage import SessionPaths, exclusive, open_regular_file, write_json
 
 _MAX_BYTES = 1 << 24
 """Maximum size of the file: tens of thousands of links."""
@@ -99,11 +97,8 @@ def change_run_visibility(run: Run, to: str) -> RunVisibility:
 
 
 def _read(file: Path) -> bytes:
-    """Read a regular file. Symbolic links are not followed, and reading a pipe would never end."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError("it is not a regular file")
+    """Read the links. Symbolic links are not followed: they could name any file."""
+    with open_regular_file(file, follow_links=False) as opened:
         content = opened.read(_MAX_BYTES + 1)
     if len(content) > _MAX_BYTES:
         raise OSError("it is too large")

@@ -52,7 +52,7 @@ def serve(
         raise UsageError(message, fix=f"critiqor dashboard --host {quote(host)} --require-token")
     shown = _tenants_to_show(store, run_id, tenants)
     if run_id is not None:
-        RunCatalog(store).open(run_id, Viewer(tenants=frozenset(shown)))
+        RunCatalog(store).open(run_id, Viewer(is_user=True, tenants=frozenset(shown)))
     listener = listen(bind, port)
     bound_port: int = listener.getsockname()[1]
     site = Site(store, bound_port, bind, is_token_required=requires_token)
