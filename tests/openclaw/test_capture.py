@@ -104,6 +104,9 @@ def assert_nothing_was_lost(evidence: dict[str, Any]) -> None:
     for figure in ("damaged_records", "duplicate_records", "missing_records", "results_without_calls"):
         assert coverage[figure] == 0, figure
     assert coverage["calls_without_results"] == coverage["requests_without_responses"] == 0
+    witness = coverage["witness"]
+    assert witness["produced"] == coverage["journal_lines"]
+    assert [name for name, value in witness.items() if value and name not in ("recorders", "produced")] == []
     ids = [event["event_id"] for event in evidence["events"]]
     assert ids == sorted(set(ids))
     assert evidence["metrics"]["total_events"] == len(ids)
