@@ -20,7 +20,7 @@ from critiqor.storage.atomic import FILE_MODE
 from critiqor.storage.lock import is_sealed
 from critiqor.storage.paths import FOLDER_MODE
 from critiqor.storage.record_filter import RecordFilter
-from critiqor.storage.redaction import Redactor
+from critiqor.storage.redaction import Redactor, rules_digest
 
 CHECK_INTERVAL_MS = 1000
 """Interval between checks whether the file can be opened, still exists, or was sealed."""
@@ -75,6 +75,12 @@ class JournalWriter:
             self.lost += 1
         return kept
 
+    @property
+    def redaction(self) -> str:
+        """Version of the redaction rules that are applied to the records."""
+        filter_ = self._prepare()
+        return rules_digest() if filter_ is None else filter_.redactor.digest
+
     def lose(self) -> None:
         """Skip a sequence number for something that could not be recorded."""
         self._sequence += 1
@@ -122,7 +128,8 @@ class JournalWriter:
 
     def _open(self) -> None:
         self._paths.run_folder(self._run_id).mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-        filter_ = RecordFilter(Redactor(_shared_key(self._paths.redaction_key_path(self._run_id))))
+        key = _shared_key(self._paths.redaction_key_path(self._run_id))
+        filter_ = RecordFilter(Redactor.of_run(key, self._paths.redaction_rules_path(self._run_id)))
         self._descriptor = os.open(self._paths.journal_path(self._run_id), _FLAGS, FILE_MODE)
         self._filter = filter_
         self._torn = False

@@ -6,7 +6,7 @@ import fs from "node:fs";
 import path from "node:path";
 
 import { serializeRecord } from "./payload.js";
-import { Redactor } from "./redact.js";
+import { Redactor, RULES_DIGEST } from "./redact.js";
 
 /** @import { EventRecord } from "./events.js" */
 
@@ -30,6 +30,7 @@ export function runFiles(runsDir, runId) {
     session: path.join(folder, "session.json"),
     sessionLock: path.join(folder, "session.json.lock"),
     redactionKey: path.join(folder, "redaction.key"),
+    redactionRules: path.join(folder, "redaction.json"),
   };
 }
 
@@ -83,6 +84,11 @@ export class Journal {
     return kept;
   }
 
+  /** The version of the redaction rules that are applied to the records. */
+  get redaction() {
+    return this.#open()?.redactor.digest ?? RULES_DIGEST;
+  }
+
   /** Leaves a gap in the numbering, for a fact that could not be recorded. */
   lose() {
     this.#sequence += 1;
@@ -117,7 +123,7 @@ export class Journal {
       this.sealed = isSealed(this.files.sessionLock);
       if (this.sealed) return null;
       if (this.#makesFolder) fs.mkdirSync(this.files.folder, { recursive: true, mode: 0o700 });
-      const redactor = new Redactor(sharedKey(this.files.redactionKey));
+      const redactor = new Redactor(sharedKey(this.files.redactionKey), readIfAny(this.files.redactionRules));
       this.#file = { redactor, descriptor: fs.openSync(this.files.journal, "a", 0o600) };
     } catch {
       this.retryAt = Date.now() + RETRY_AFTER_MS;
@@ -169,6 +175,16 @@ export class Journal {
  */
 export function errorCode(error) {
   return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+/** @param {string} file */
+function readIfAny(file) {
+  try {
+    return fs.readFileSync(file, "utf8");
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return null;
+    throw error; // nothing is recorded without the rules that the user has added
+  }
 }
 
 /** @param {string} lock */
