@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from critiqor.storage.redaction import RULES_PATH, Redactor, may_hold_secret
+from critiqor.storage.redaction.gates import may_hold_prefix, open_groups
+from critiqor.storage.redaction.rules import group_rules, prefix_rules
 
 RULES = json.loads(RULES_PATH.read_text("utf-8"))
 LETTERS = "a1B2c3D4e5F6g7H8" * 12
@@ -32,17 +34,19 @@ MATCHED = [
     ("aws_access_key", "AKIA" + "A1B2" * 4),
     ("cloud_access_key", "LTAI" + LETTERS[:20]),
     ("google_key", "AIza" + "a1B2c" * 7),
-    ("google_refresh_token", "1//0" + LETTERS[:40]),
     ("aws_bedrock_key", "ABSK" + LETTERS[:100]),
     ("yandex_key", "AQVN" + LETTERS[:36]),
     ("atlassian_token", "ATATT3" + LETTERS[:60]),
     ("gitlab_runner_token", "GR1348941" + LETTERS[:20]),
     ("facebook_token", "EAA" + LETTERS[:90]),
-    ("databricks_token", "dapi" + HEX[:32]),
-    ("registry_key", "cio" + LETTERS[:32]),
+    ("registry_key", "AKCp" + LETTERS[:69]),
     ("easypost_key", "EZAK" + LETTERS[:54]),
+    ("encoded_token", "fm2_" + LETTERS[:40] + "/+" + LETTERS[:20]),
     ("twilio_key", "SK" + HEX[:32]),
     ("azure_client_secret", "a1B8Q~" + LETTERS[:34]),
+    ("databricks_token", "dapi" + HEX[:32]),
+    ("registry_key", "cio" + LETTERS[:32]),
+    ("google_refresh_token", "1//0" + LETTERS[:40]),
     ("cloudflare_key", f"v1.0-{HEX[:24]}-{HEX[:146]}"),
     ("terraform_token", f"{LETTERS[:14]}.atlasv1.{LETTERS[:60]}"),
     ("mailchimp_key", f"{HEX[:32]}-us12"),
@@ -51,6 +55,7 @@ MATCHED = [
     ("asana_token", f"1/1204567890123456:{HEX[:32]}"),
     ("discord_token", f"M{LETTERS[:23]}.{LETTERS[:6]}.{LETTERS[:38]}"),
     ("jwt", "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl"),
+    ("mapbox_token", f"sk.eyJ{LETTERS[:60]}.{LETTERS[:22]}"),
     ("encoded_key", "eyJrIjoi" + LETTERS[:60]),
     ("password_hash", "$2b$12$" + LETTERS[:53]),
     ("braintree_token", f"access_token$production${HEX[:16]}${HEX[:32]}"),
@@ -64,15 +69,21 @@ MATCHED = [
     ("authorization", f"Authorization: ApiKey {LETTERS[:24]}"),
     ("cookie", f"Cookie: sid={LETTERS[:24]}; theme=dark"),
     ("cookie", f"--cookie sid={LETTERS[:24]}"),
-    ("assignment", "API_KEY=hunter2hunter2"),
-    ("assignment", f"SOME_KEY={LETTERS[:24]}"),
-    ("named_value", "name: DB_PASSWORD\n  value: hunter2hunter2"),
     ("option", "--db-password hunter2"),
+    ("assignment", "API_KEY=hunter2hunter2"),
+    ("assignment", "password=kfjOZaLcRKjZy"),
+    ("assignment", f"SOME_KEY={LETTERS[:24]}"),
     ("element", "<password>hunter2</password>"),
+    ("stated_secret", "the password for the database is hunter2hunter2."),
+    ("named_value", "name: DB_PASSWORD\n  value: hunter2hunter2"),
     ("shell_variable", "setx DB_PASSWORD hunter2"),
     ("netrc_password", "machine host login ada password hunter"),
-    ("stated_secret", "the password for the database is hunter2hunter2."),
-    ("assignment", "DB_PASS=hunter2hunter2"),
+    ("assignment", "//host/:_auth=hunter2hunter2"),
+    ("piped_password", "echo hunter2 | docker login -u ada --password-stdin"),
+    ("command_password", "gh secret set NAME --body hunter2"),
+    ("command_password", "vault login hunter2hunter2"),
+    ("command_password", "requirepass hunter2"),
+    ("seed_phrase", "mnemonic: " + " ".join(["lion", "apple", "tree"] * 4)),
     ("basic_auth", '{"auths": {"host": {"auth": "dXNlcjpwYXNzd29yZA=="}}}'),
     ("command_password", "curl -s -u ada:hunter2 https://host"),
     ("command_password", "http -a ada:hunter2 host"),
@@ -122,6 +133,23 @@ def test_surroundings_of_a_secret_stay() -> None:
     assert redactor().text("https://user:hunter2@host/path").startswith("https://user:[redacted:url_password:")
     assert redactor().text("password: 'hunter2hunter2', next").endswith("', next")
     assert redactor().text("the key is under the mat") == "the key is under the mat"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sessionKey: agent:main:subagent:4fa9998d-17e9-4eae-8f5c-0a1b2c3d4e5f",
+        '{"childSessionKey": "agent:main:telegram:direct:12345678", "runId": "4fa9998d-17e9-4eae"}',
+        "max_tokens=4096000000, tokens: 1234567890, token_count=12345678",
+        "password: string; token=null; token = base64.b64encode(value)",
+        "export TOKEN=$OTHER_TOKEN1 and --token <token1234> or --token your-token-1234",
+        "mkdir -p build1234 && docker run -u 1000:1000 image",
+        "toolu_01A09q90qw90lq917835lq9 call_AbCdEf0123456789AbCdEf01",
+        "primary_key=customer_id_12345, cache-key: users-2026-01-01",
+    ],
+)
+def test_what_only_resembles_a_secret_stays(text: str) -> None:
+    assert redactor().text(text) == text
 
 
 @pytest.mark.parametrize(
@@ -206,3 +234,27 @@ def test_gate_is_never_stricter_than_the_rules(value: Any, is_ascii: bool) -> No
     if redactor().value(value) != value:
         assert may_hold_secret(line)
         assert may_hold_secret(msgspec.json.encode(value))
+
+
+def prefixed(rule: dict[str, Any]) -> st.SearchStrategy[str]:
+    """A prefix with what may follow it."""
+    body = st.from_regex(f"[{rule['characters']}]{{{rule['minimum']}}}", fullmatch=True)
+    return st.tuples(st.sampled_from(rule["prefixes"]), body).map("".join)
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(RULES["prefixes"]["rules"]).flatmap(prefixed), st.sampled_from(["", " ", "\n", '"', "="]))
+def test_gate_of_the_prefixes_is_never_stricter_than_their_rules(secret: str, before: str) -> None:
+    text = before + secret
+    if any(rule.pattern.search(text) for _, rule in prefix_rules()):
+        assert may_hold_prefix(text.encode())
+        assert redactor().text(text) != text
+
+
+@settings(max_examples=300)
+@given(TEXT)
+def test_gate_of_a_group_is_never_stricter_than_its_rules(text: str) -> None:
+    matching = {
+        number for number, rules in enumerate(group_rules()) if any(rule.pattern.search(text) for rule in rules)
+    }
+    assert matching <= set(open_groups(text.encode()))

@@ -47,7 +47,7 @@ function expand(pattern, word = "") {
   return expanded;
 }
 
-const BODY_START = "(?=[a-z_.-]{0,60}[A-Z0-9])";
+const BODY_START = RULES.parts.body ?? "";
 
 /** @param {string} text */
 function literal(text) {
@@ -73,8 +73,8 @@ const COMPILED = [
 
 /** @type {Map<string, Gate[]>} */
 const GATES = new Map(); // by word, in small letters
-/** @type {Gate[]} */
-const WORDLESS = []; // gates that are tried on every text
+/** @type {{ word: string, regex: RegExp | null, position: number }[]} */
+const SHORT = []; // gates of single characters, for which a search is fast
 
 /**
  * @param {string} word
@@ -92,11 +92,13 @@ for (const [position, { prefixes, characters, minimum }] of RULES.prefixes.rules
 }
 for (const [index, { words, gate }] of RULES.groups.entries()) {
   const position = RULES.prefixes.rules.length + index;
-  /** @param {string} [word] */
+  /** @param {string} word */
   const regexOf = (word) => (gate === undefined ? null : new RegExp(expand(gate, word), "g"));
   const isCaseSensitive = words.some((word) => word !== word.toLowerCase());
-  for (const word of words) addGate(word.toLowerCase(), { regex: regexOf(word), isCaseSensitive, position });
-  if (words.length === 0) WORDLESS.push({ regex: regexOf(), isCaseSensitive: true, position });
+  for (const word of words) {
+    if (word.length === 1) SHORT.push({ word, regex: regexOf(word), position });
+    else addGate(word.toLowerCase(), { regex: regexOf(word), isCaseSensitive, position });
+  }
 }
 
 const MARK = "[redacted:";
@@ -133,10 +135,13 @@ function matches(regex, text, from = 0) {
 const FREQUENT = 'etaoinsrlhdcmufpgwyb":,-_./ 0123456789';
 const MASK = (1 << 15) - 1;
 const LIST_AT = new Uint16Array(MASK + 1); // by a hash of three characters: the number of a list, or 0
+const SHORT_MASK = (1 << 13) - 1;
+const MAY_BE_LISTED = new Uint8Array(SHORT_MASK + 1); // by a part of the hash, so that it fits into the fastest cache
 /** @type {string[][]} */
 const LISTS = [[]];
 const FOUND_IN = new Float64Array(GATES.size + 1); // the latest search that found each list
 let searches = 0;
+const CHUNK = Buffer.allocUnsafeSlow(1 << 15);
 
 /** @param {string} text */
 function rarity(text) {
@@ -154,10 +159,21 @@ function nextHash(hash, code) {
 
 for (const word of GATES.keys()) {
   const triples = [...word.slice(2)].map((_, index) => word.slice(index, index + 3));
-  const [rarest = ""] = triples.sort((one, other) => rarity(other) - rarity(one));
+  const [rarest = ""] = triples.reverse().sort((one, other) => rarity(other) - rarity(one));
   const hash = [...rarest].reduce((before, character) => nextHash(before, character.charCodeAt(0)), 0);
   if (LIST_AT[hash] === 0) LIST_AT[hash] = LISTS.push([]) - 1;
   LISTS[LIST_AT[hash] ?? 0]?.push(word);
+  MAY_BE_LISTED[hash & SHORT_MASK] = 1;
+}
+
+/**
+ * @param {number} list
+ * @param {string[]} found
+ */
+function note(list, found) {
+  if (list === 0 || FOUND_IN[list] === searches) return;
+  FOUND_IN[list] = searches;
+  found.push(...(LISTS[list] ?? []));
 }
 
 /**
@@ -170,12 +186,12 @@ function possibleWords(text, from) {
   /** @type {string[]} */
   const found = [];
   let hash = 0;
-  for (let index = from; index < text.length; index += 1) {
-    hash = ((hash << 5) ^ (text.charCodeAt(index) | 32)) & MASK; // as `nextHash`
-    const list = LIST_AT[hash];
-    if (list !== 0 && list !== undefined && FOUND_IN[list] !== searches) {
-      FOUND_IN[list] = searches;
-      found.push(...(LISTS[list] ?? []));
+  // A pass over bytes costs half of a pass over the characters of a string.
+  for (let start = 0; start < text.length; start += CHUNK.length) {
+    const length = CHUNK.write(start === 0 ? text : text.slice(start), "latin1");
+    for (let index = Math.max(0, from - start); index < length; index += 1) {
+      hash = ((hash << 5) ^ ((CHUNK[index] ?? 0) | 32)) & MASK; // as `nextHash`
+      if (MAY_BE_LISTED[hash & SHORT_MASK] === 1) note(LIST_AT[hash] ?? 0, found);
     }
   }
   return found;
@@ -188,7 +204,9 @@ function possibleWords(text, from) {
  * @param {(position: number) => boolean} open
  */
 function passGates(text, from, open) {
-  for (const { regex, position } of WORDLESS) if (regex && matches(regex, text, from) && open(position)) return true;
+  for (const { word, regex, position } of SHORT) {
+    if (text.includes(word, from) && regex && matches(regex, text, from) && open(position)) return true;
+  }
   const words = possibleWords(text, from);
   if (words.length === 0) return false;
   const rest = from === 0 ? text : text.slice(from);

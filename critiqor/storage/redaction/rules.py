@@ -12,8 +12,6 @@ import msgspec
 
 RULES_PATH = Path(__file__).parent.parent.parent / "clawhub" / "critiqor-openclaw" / "redaction.json"
 _PART = re.compile(r"<<(\w+)>>")
-_BODY_START = "(?=[a-z_.-]{0,60}[A-Z0-9])"
-"""What follows a prefix is not all small letters."""
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -99,7 +97,7 @@ def prefix_rules() -> tuple[tuple[tuple[str, ...], CompiledRule], ...]:
     """Return the prefixes and the rule of each kind."""
     compiled = []
     for rule in shared_rules().prefixes.rules:
-        start = f"(?<![A-Za-z0-9_-])(?:{'|'.join(map(re.escape, rule.prefixes))}){_BODY_START}"
+        start = f"(?<![A-Za-z0-9_-])(?:{'|'.join(map(re.escape, rule.prefixes))}){shared_rules().parts['body']}"
         pattern = re.compile(f"{start}[{rule.characters}]{{{rule.minimum},}}")
         compiled.append((rule.prefixes, CompiledRule(rule.kind, pattern)))
     return tuple(compiled)
