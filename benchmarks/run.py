@@ -17,6 +17,7 @@ def main() -> None:
     for name in (
         "plugin_cost.mjs",
         "two_writers.py",
+        "redaction.py",
         "finalize.py",
         "diagnosis.py",
         "timeline.py",

@@ -8,12 +8,12 @@ settings in it that cannot be used are ignored with a warning.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from critiqor.errors import UsageError
+from critiqor.storage.redaction.user_rules import check_user_rules, user_settings_path
 
 KEYS = frozenset(
     {
@@ -25,11 +25,12 @@ KEYS = frozenset(
         "benchmark_id",
         "difficulty_tier",
         "timeout",
+        "redaction",
     }
 )
 """Settings that the user's file may contain."""
-USER_ONLY = frozenset({"openclaw_command"})
-"""Settings that the file of a folder may not contain: its author could launch any program on the user's machine."""
+USER_ONLY = frozenset({"openclaw_command", "redaction"})
+"""Settings that the file of a folder may not contain: its author could launch any program, or have secrets recorded."""
 _FOLDER_KEYS = KEYS - USER_ONLY
 _SUBCOMMANDS = {"monitor": ("openclaw",), "attach": ("openclaw",), "detach": ("openclaw",), "lab": ("run", "from-run")}
 
@@ -43,9 +44,12 @@ def default_map(verbs: Iterable[str]) -> dict[str, Any]:
 
 
 def _read_user_file() -> dict[str, Any]:
-    base = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
-    path = Path(base) / "critiqor" / "config.toml"
-    return _read_strict(path, KEYS) if path.is_file() else {}
+    path = user_settings_path()
+    settings = _read_strict(path, KEYS) if path.is_file() else {}
+    # The table is no option of a verb: a new run gets a copy of it.
+    if (redaction := settings.pop("redaction", None)) is not None:
+        check_user_rules(redaction)
+    return settings
 
 
 def _read_folder(folder: Path) -> dict[str, Any]:

@@ -21,6 +21,15 @@ _WORDS = {
 _USAGE = ("input", "output", "cacheRead", "cacheWrite", "total", "totalTokens")
 _DAMAGE_AND_SECRET_KINDS = """
     torn_tail invalid_json invalid_utf8 lone_surrogate too_deep too_long number_out_of_range not_an_object wrong_type
+    huggingface_token groq_key xai_key perplexity_key replicate_token model_provider_key fireworks_key
+    sendgrid_key mail_service_key notion_token linear_key vault_token digitalocean_token shopify_token
+    package_registry_token hosting_token monitoring_key build_service_token work_service_token payment_key
+    google_secret amazon_token age_key yandex_token putty_key cloud_access_key aws_bedrock_key yandex_key
+    atlassian_token gitlab_runner_token facebook_token registry_key easypost_key encoded_token twilio_key
+    azure_client_secret databricks_token google_refresh_token cloudflare_key terraform_token mailchimp_key
+    airtable_token asana_token discord_token mapbox_token encoded_key password_hash braintree_token url_token
+    webhook url_parameter authorization cookie option element stated_secret named_value shell_variable
+    netrc_password piped_password command_password seed_phrase pgpass_password
     in_source lifecycle private_key anthropic_key openai_key github_token gitlab_token slack_token aws_access_key
     google_key npm_token stripe_key telegram_token jwt bearer basic_auth url_password assignment field
 """

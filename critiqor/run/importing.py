@@ -45,14 +45,18 @@ def import_trace(trace: ImportedTrace, store: RunStore, metadata: Mapping[str, s
     with exclusive(paths.lock_path):
         moment = now_ms()
         record = records.new_record(paths, described, this_process(), moment)
-        safe = RecordFilter(Run(record.run_id, paths).redactor()).supervisor_event(import_facts(trace))
+        filter_ = RecordFilter(Run(record.run_id, paths).redactor())
+        safe = filter_.supervisor_event(import_facts(trace))
         with AtomicFile(paths.journal_path(record.run_id)) as journal:
             for event in trace.events:
                 # A journal cannot claim the layer of the supervisor; only a run of Critiqor had one.
                 if event.source_layer == "supervisor" and trace.coverage is not None:
                     record.event_log.append(msgspec.to_builtins(event))
                 else:
-                    journal.write(msgspec.json.encode(event) + b"\n")
+                    data = msgspec.json.encode(event)
+                    if filter_.redactor.has_user_rules:  # importers apply the other rules
+                        data = msgspec.json.encode(filter_.redacted_event(event, data))
+                    journal.write(data + b"\n")
         records.append_event(record, {"event_type": EventType.RUN_IMPORTED, "payload": safe}, moment)
         records.change_state(record, "FINALIZING", moment)
         set_cut(paths, record)

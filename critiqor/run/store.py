@@ -170,13 +170,13 @@ class Run:
         return timing.summary()
 
     def redactor(self) -> Redactor:
-        """Return the redactor of the run, with its own key."""
+        """Return the redactor of the run, with its own key and the rules that the user has added."""
         from critiqor.storage.redaction import Redactor, new_redaction_key
 
         path = self.paths.redaction_key_path(self.id)
         if not path.exists():
             write_bytes(path, new_redaction_key())
-        return Redactor(path.read_bytes())
+        return Redactor.of_run(path.read_bytes(), self.paths.redaction_rules_path(self.id))
 
 
 def _adopted_events(document: Path, lifecycle: list[Any]) -> Iterator[Event]:

@@ -85,7 +85,8 @@ class Follower:
         self._partial = b""
         self._skipping = False
         """Whether the rest of a line that is too long to be an event is skipped."""
-        self._filter = RecordFilter(Redactor(_key(run.paths.redaction_key_path(run.id))))
+        key = _key(run.paths.redaction_key_path(run.id))
+        self._filter = RecordFilter(Redactor.of_run(key, run.paths.redaction_rules_path(run.id)))
         self._tally = _Tally()
 
     def update(self) -> Update:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from critiqor.model.sanitize import replace_lone_surrogates
-from critiqor.storage.redaction import Redactor, is_secret_field
+from critiqor.storage.redaction import Redactor
 
 MAX_TEXT = 8192
 """Characters of a text that is kept whole."""
@@ -120,7 +120,7 @@ class PayloadBounds:
             if self._is_full(index, name):
                 kept["…"] = _cut("items", len(members))
                 break
-            bound = self._secret if is_secret_field(str(key)) else self.bound
+            bound = self._secret if self._redactor.is_secret_field(str(key)) else self.bound
             kept[name] = bound(members[key], depth + 1)
         return kept
 

@@ -60,6 +60,10 @@ class SessionPaths(msgspec.Struct, frozen=True):
         """The closing record of one recorder."""
         return self.runs_dir.joinpath(_checked(run_id), f"recorder-{writer}.json")
 
+    def redaction_rules_path(self, run_id: str) -> Path:
+        """Redaction rules that the user has added for the run; the recorder plugin reads them, too."""
+        return self.runs_dir.joinpath(_checked(run_id), "redaction.json")
+
     def openclaw_folder(self, run_id: str) -> Path:
         """Files of the launched OpenClaw: the configuration overlay, its timeline and its profiles."""
         return self.run_folder(run_id) / "openclaw"

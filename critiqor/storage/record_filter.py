@@ -16,7 +16,7 @@ import msgspec
 from critiqor.model import Event, EventType
 from critiqor.storage.bounds import MAX_EXCERPT, MAX_KEY, MAX_PAYLOAD, SHORT_TEXT, PayloadBounds, bound_text
 from critiqor.storage.coverage import FOREIGN
-from critiqor.storage.redaction import Redactor, may_hold_secret, rules_digest
+from critiqor.storage.redaction import Redactor
 
 _MAX_CACHED_NAMES = 4096
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -66,9 +66,11 @@ class RecordFilter:
                 line = text.encode()
             except (TypeError, ValueError, RecursionError):
                 text, line = "", b""  # a cycle, a lone surrogate or a value that is not JSON: bounded below
-            if line and len(text) <= MAX_PAYLOAD and _is_harmless(text, line):
+            if line and len(text) <= MAX_PAYLOAD and self._is_harmless(text, line):
                 return line
-        return _encode(self.record(record)).encode()
+        safe = _encode(self.record(record)).encode()
+        # A value can precede the name that shows that it is a secret.
+        return _encode(self.record(record)).encode() if self.redactor.known.are_in(safe) else safe
 
     def supervisor_event(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Return a lifecycle event without secrets, as JSON values that strict readers accept.
@@ -90,7 +92,7 @@ class RecordFilter:
         if writer in self.redacting_writers:
             return event
         announces = event.event_type == EventType.RECORDER_ATTACHED and writer != FOREIGN
-        if announces and writer is not None and event.payload.get("redaction") == rules_digest():
+        if announces and writer is not None and event.payload.get("redaction") == self.redactor.digest:
             self.redacting_writers.add(writer)
             return event
         return self.redacted_event(event, data)
@@ -99,16 +101,17 @@ class RecordFilter:
         """Return an event without secrets; `data` is the same event serialized."""
         # Names of the envelope before these, such as `session_key`, look like secrets themselves.
         starts = [start for start in (data.find(b'"error":'), data.find(b'"payload":')) if start >= 0]
-        if not may_hold_secret(data, min(starts, default=0)):
+        if not self.redactor.may_hold_secret(data, min(starts, default=0)):
             return event
-        error = self.redactor.text(event.error) if event.error else event.error
-        return msgspec.structs.replace(event, payload=self.redactor.value(event.payload), error=error)
+        payload, error = event.payload, event.error
+        for _ in range(2):  # a value can precede the name that shows that it is a secret
+            payload, error = self.redactor.value(payload), self.redactor.text(error) if error else error
+        return msgspec.structs.replace(event, payload=payload, error=error)
 
-
-def _is_harmless(text: str, line: bytes) -> bool:
-    # The beginning of the envelope comes from the agent loop and is not searched: `session_key` looks like a secret.
-    start = max(0, line.find(b'"tool_name":'))
-    return not may_hold_secret(line, start) and not _LARGE_NUMBER.search(text)
+    def _is_harmless(self, text: str, line: bytes) -> bool:
+        # The beginning of the envelope comes from the agent loop. It is not searched: `session_key` looks secret.
+        start = max(0, line.find(b'"tool_name":'))
+        return not self.redactor.may_hold_secret(line, start) and not _LARGE_NUMBER.search(text)
 
 
 def _is_large(record: dict[str, Any]) -> bool:

@@ -55,16 +55,20 @@ _BULKY = frozenset({"diagnosis", "failure_analysis", "causal_graph", "cost_analy
 
 
 def new_record(paths: SessionPaths, metadata: Metadata, owner: Owner | None, moment: int) -> SessionRecord:
-    """Return a new run record, and create the run's folder and redaction key. The caller holds the folder's lock.
+    """Return a new run record, and create the folder of the run, its redaction key and its redaction rules.
 
-    The record itself is not written yet.
+    The caller holds the lock of the runs folder. The record itself is not written yet.
     """
     from critiqor.storage.redaction import new_redaction_key
+    from critiqor.storage.redaction.user_rules import rules_file_from_settings
 
+    user_rules = rules_file_from_settings()
     run_id = _next_run_id(paths)
     now = iso_from_ms(moment)
     paths.run_folder(run_id).mkdir(mode=FOLDER_MODE, exist_ok=True)
     write_bytes(paths.redaction_key_path(run_id), new_redaction_key())
+    if user_rules is not None:
+        write_bytes(paths.redaction_rules_path(run_id), user_rules)
     return SessionRecord(
         run_id=run_id,
         status="IDLE",

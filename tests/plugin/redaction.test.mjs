@@ -12,26 +12,85 @@ const RULES = JSON.parse(fs.readFileSync(new URL("redaction.json", PLUGIN), "utf
 const context = { runId: "r1", sessionKey: "s1" };
 const letters = (count) => "a1B2c3D4e5F6g7H8".repeat(10).slice(0, count);
 
+const hex = (count) => "0a1b2c3d4e5f6789".repeat(10).slice(0, count);
+const body = (characters, count) => (characters === "0-9a-f" ? hex(count) : characters === "A-Z0-9" ? letters(count).toUpperCase() : letters(count));
+
 // One of each kind, in pieces, so that nobody takes this file for a leak.
-const SECRETS = {
-  private_key: `-----BEGIN ${"PRIVATE"} KEY-----\nMIIE${letters(60)}\n${letters(64)}\n-----END ${"PRIVATE"} KEY-----`,
-  anthropic_key: `sk-${"ant"}-${letters(40)}`,
-  openai_key: `sk-${letters(40)}`,
-  github_token: `${"ghp"}_${letters(36)}`,
-  gitlab_token: `${"glpat"}-${letters(20)}`,
-  slack_token: `${"xoxb"}-${letters(20)}`,
-  aws_access_key: `${"AKIA"}${"ABCDEFGH12345678"}`,
-  google_key: `${"AIza"}${letters(35)}`,
-  npm_token: `${"npm"}_${letters(36)}`,
-  stripe_key: `${"sk"}_live_${letters(24)}`,
-  telegram_token: `123456789:${"AA"}${letters(33)}`,
-  jwt: `${"eyJ"}${letters(20)}.${"eyJ"}${letters(20)}.${letters(20)}`,
-  bearer: { text: (secret) => `curl -H 'X-Auth: Bearer ${secret}'`, secret: `~${letters(20)}` },
-  basic_auth: { text: (secret) => `Authorization: Basic ${secret}`, secret: letters(24) },
-  url_password: { text: (secret) => `postgres://ada:${secret}@db/x`, secret: "pa55:w0rd" },
-  assignment: { text: (secret) => `export DB_PASSWORD=${secret}`, secret: "hunter2hunter2" },
-};
-const example = (kind) => (typeof SECRETS[kind] === "string" ? { secret: SECRETS[kind], text: (secret) => secret } : SECRETS[kind]);
+const PREFIXED = RULES.prefixes.rules.flatMap(({ kind, prefixes, characters, minimum }) =>
+  prefixes.map((prefix) => ({ kind, secret: `${prefix}${body(characters, minimum)}` })));
+const MATCHED = [
+  { kind: "private_key", secret: `-----BEGIN ${"PRIVATE"} KEY-----\nMIIE${letters(60)}\n${letters(64)}\n-----END ${"PRIVATE"} KEY-----` },
+  { kind: "putty_key", secret: letters(64), text: (secret) => `Private-Lines: 1\n${secret}\nPrivate-MAC: 0` },
+  { kind: "aws_access_key", secret: `${"AKIA"}${"ABCDEFGH12345678"}` },
+  { kind: "cloud_access_key", secret: `${"LTAI"}${letters(20)}` },
+  { kind: "google_key", secret: `${"AIza"}${letters(35)}` },
+  { kind: "aws_bedrock_key", secret: `${"ABSK"}${letters(100)}` },
+  { kind: "yandex_key", secret: `${"AQVN"}${letters(36)}` },
+  { kind: "atlassian_token", secret: `${"ATATT3"}${letters(60)}` },
+  { kind: "gitlab_runner_token", secret: `${"GR1348941"}${letters(20)}` },
+  { kind: "facebook_token", secret: `EAA${letters(90)}` },
+  { kind: "registry_key", secret: `${"AKCp"}${letters(69)}` },
+  { kind: "easypost_key", secret: `EZAK${letters(54)}` },
+  { kind: "encoded_token", secret: `fm2_${letters(40)}/+${letters(20)}` },
+  { kind: "twilio_key", secret: `SK${hex(32)}` },
+  { kind: "azure_client_secret", secret: `a1B8Q~${letters(34)}` },
+  { kind: "databricks_token", secret: `dapi${hex(32)}` },
+  { kind: "registry_key", secret: `cio${letters(32)}` },
+  { kind: "google_refresh_token", secret: `1//0${letters(40)}` },
+  { kind: "cloudflare_key", secret: `v1.0-${hex(24)}-${hex(146)}` },
+  { kind: "terraform_token", secret: `${letters(14)}.atlasv1.${letters(60)}` },
+  { kind: "mailchimp_key", secret: `${hex(32)}-us12` },
+  { kind: "airtable_token", secret: `pat${letters(14)}.${hex(64)}` },
+  { kind: "telegram_token", secret: `123456789:${"AA"}${letters(33)}` },
+  { kind: "asana_token", secret: `1/1204567890123456:${hex(32)}` },
+  { kind: "discord_token", secret: `M${letters(23)}.${letters(6)}.${letters(38)}` },
+  { kind: "jwt", secret: `${"eyJ"}${letters(20)}.${"eyJ"}${letters(20)}.${letters(20)}` },
+  { kind: "mapbox_token", secret: `sk.${"eyJ"}${letters(60)}.${letters(22)}` },
+  { kind: "encoded_key", secret: `${"eyJrIjoi"}${letters(60)}` },
+  { kind: "password_hash", secret: `$2b$12$${letters(53)}` },
+  { kind: "braintree_token", secret: `access_token$production$${hex(16)}$${hex(32)}` },
+  { kind: "url_password", secret: "pa55:w0rd", text: (secret) => `postgres://ada:${secret}@db/x` },
+  { kind: "url_token", secret: letters(40), text: (secret) => `https://${secret}@host/x` },
+  { kind: "webhook", secret: `T0/B0/${letters(24)}`, text: (secret) => `https://hooks.slack.com/services/${secret}` },
+  { kind: "url_parameter", secret: letters(24), text: (secret) => `https://host/path?a=b&sig=${secret}` },
+  { kind: "bearer", secret: `~${letters(20)}`, text: (secret) => `curl -H 'X-Auth: Bearer ${secret}'` },
+  { kind: "basic_auth", secret: letters(24), text: (secret) => `Authorization: Basic ${secret}` },
+  { kind: "authorization", secret: hex(32), text: (secret) => `Authorization: Digest username="ada", response="${secret}"` },
+  { kind: "authorization", secret: letters(24), text: (secret) => `Authorization: ApiKey ${secret}` },
+  { kind: "cookie", secret: letters(24), text: (secret) => `Cookie: sid=${secret}; theme=dark` },
+  { kind: "cookie", secret: letters(24), text: (secret) => `--cookie sid=${secret}` },
+  { kind: "option", secret: "hunter2", text: (secret) => `--db-password ${secret}` },
+  { kind: "assignment", secret: "hunter2hunter2", text: (secret) => `export DB_PASSWORD=${secret}` },
+  { kind: "assignment", secret: "kfjOZaLcRKjZy", text: (secret) => `password=${secret}` },
+  { kind: "assignment", secret: letters(24), text: (secret) => `SOME_KEY=${secret}` },
+  { kind: "element", secret: "hunter2", text: (secret) => `<password>${secret}</password>` },
+  { kind: "stated_secret", secret: "hunter2hunter2", text: (secret) => `the password for the database is ${secret}.` },
+  { kind: "named_value", secret: "hunter2hunter2", text: (secret) => `name: DB_PASSWORD\n  value: ${secret}` },
+  { kind: "shell_variable", secret: "hunter2", text: (secret) => `setx DB_PASSWORD ${secret}` },
+  { kind: "netrc_password", secret: "hunter", text: (secret) => `machine host login ada password ${secret}` },
+  { kind: "assignment", secret: "hunter2hunter2", text: (secret) => `//host/:_auth=${secret}` },
+  { kind: "piped_password", secret: "hunter2", text: (secret) => `echo ${secret} | docker login -u ada --password-stdin` },
+  { kind: "command_password", secret: "hunter2", text: (secret) => `gh secret set NAME --body ${secret}` },
+  { kind: "command_password", secret: "hunter2hunter2", text: (secret) => `vault login ${secret}` },
+  { kind: "command_password", secret: "hunter2", text: (secret) => `requirepass ${secret}` },
+  { kind: "seed_phrase", secret: "lion apple tree ".repeat(4).trim(), text: (secret) => `mnemonic: ${secret}` },
+  { kind: "basic_auth", secret: letters(20), text: (secret) => `{"auths": {"host": {"auth": "${secret}"}}}` },
+  { kind: "command_password", secret: "hunter2", text: (secret) => `curl -s -u ada:${secret} https://host` },
+  { kind: "command_password", secret: "hunter2", text: (secret) => `http -a ada:${secret} host` },
+  { kind: "cookie", secret: letters(24), text: (secret) => `curl -b 'sid=${secret}' host` },
+  { kind: "command_password", secret: "hunter2", text: (secret) => `mysql -u root -p${secret} db` },
+  { kind: "command_password", secret: "hunter2", text: (secret) => `sshpass -p ${secret} ssh host` },
+  { kind: "command_password", secret: "hunter2", text: (secret) => `redis-cli -h host -a ${secret} ping` },
+  { kind: "command_password", secret: "hunter2", text: (secret) => `smbclient -L host -U ada%${secret}` },
+  { kind: "command_password", secret: "hunter2", text: (secret) => `htpasswd -bc file ada ${secret}` },
+  { kind: "command_password", secret: "hunter2", text: (secret) => `openssl rsa -in key.pem -passin pass:${secret}` },
+  { kind: "command_password", secret: "hunter2", text: (secret) => `net use z: /user:ada ${secret}` },
+  { kind: "assignment", secret: "hunter2hunter2", text: (secret) => `define('DB_PASSWORD', '${secret}');` },
+  { kind: "pgpass_password", secret: "hunter2", text: (secret) => `host:5432:db:ada:${secret}` },
+];
+const SECRETS = [...PREFIXED, ...MATCHED].map(({ kind, secret, text = (value) => value }) => ({ kind, secret, text }));
+// One prefix of each kind is enough where a whole run is recorded.
+const EXAMPLES = SECRETS.filter(({ kind, secret }) => PREFIXED.find((other) => other.kind === kind)?.secret === secret || MATCHED.some((other) => other.secret === secret && other.kind === kind));
 
 function assertGone(run, secret) {
   const written = fs.readdirSync(run.folder).filter((name) => name !== "redaction.key").map((name) => fs.readFileSync(path.join(run.folder, name), "utf8")).join("\n");
@@ -41,15 +100,23 @@ function assertGone(run, secret) {
   }
 }
 
-test("there is an example of every kind", () => {
-  assert.deepEqual(Object.keys(SECRETS), RULES.patterns.map((rule) => rule.kind));
+test("there is an example of every rule", () => {
+  assert.deepEqual(MATCHED.map(({ kind }) => kind), RULES.groups.flatMap((group) => group.rules.map((rule) => rule.kind)));
 });
 
-for (const kind of Object.keys(SECRETS)) {
-  test(`${kind} is replaced in arguments, outputs, errors, messages, keys and lists`, (t) => {
+test("a secret of every kind is replaced", () => {
+  for (const { kind, secret, text } of SECRETS) {
+    const safe = new Redactor("key").text(text(secret));
+    assert.ok(safe.includes(`[redacted:${kind}:`), `${kind}: ${safe}`);
+    assert.ok(!safe.includes(secret), kind);
+    assert.ok(mayHoldSecret(JSON.stringify({ text: text(secret) })), kind);
+  }
+});
+
+for (const [number, { kind, secret, text }] of EXAMPLES.entries()) {
+  test(`${kind} (${number}) is replaced in arguments, outputs, errors, messages, keys and lists`, (t) => {
     const run = newRun(t);
     const claw = attach();
-    const { secret, text } = example(kind);
     const leak = text(secret);
     claw.hook("before_tool_call", { toolCallId: "c1", toolName: "exec", params: { command: `set -e\n${leak}\nls` } }, context);
     claw.hook("after_tool_call", { toolCallId: "c1", toolName: "exec", result: { content: [{ type: "text", text: `first\n${leak}` }] }, error: leak, durationMs: 1 }, context);
@@ -191,7 +258,6 @@ const SEPARATORS = ["", "", "", "_", "-", " ", ".", "1", "é", "😀", "\u2028",
 
 test("the gate is never stricter than the rules", () => {
   const { below, pick } = randomness(20_260_906);
-  const redactor = new Redactor(Buffer.from("key"));
   const word = (length) => Array.from({ length }, () => pick(CHARACTERS)).join("");
   const spelled = (name) => [...name].map((letter) => (below(2) ? letter : letter.toUpperCase()) + pick(SEPARATORS)).join("").slice(0, 40);
   const makers = [
@@ -199,7 +265,7 @@ test("the gate is never stricter than the rules", () => {
     () => `${pick(NAMES)}${pick(QUOTES)}${pick(SPACES)}${pick(["=", ":"])}${pick(SPACES)}${pick(QUOTES)}${pick(["Basic ", "basic  ", "Bearer ", "bearer   "])}${word(2)}${letters(4 + below(20))}`,
     () => `${pick(["Bearer", "bearer"])}${" ".repeat(1 + below(2))}${pick(["", ".", "~", "+", "/", "=", "-"])}${letters(8 + below(12))}`,
     () => `x://${word(below(4))}:${word(1 + below(6))}@host`,
-    () => { const { text, secret } = example(pick(Object.keys(SECRETS))); return text(secret.slice(0, below(8) ? undefined : -below(30))); },
+    () => { const { text, secret } = pick(SECRETS); return text(secret.slice(0, below(8) ? undefined : -below(30))); },
   ];
   const record = () => {
     const leak = `${pick(["", "x ", "\n", '"', "\\", "é"])}${pick(makers)()}${pick(["", " y", "\n", '"', "\\"])}`;
@@ -218,7 +284,7 @@ test("the gate is never stricter than the rules", () => {
   let redacted = 0;
   for (let index = 0; index < 30_000; index += 1) {
     const payload = record();
-    if (!wouldRedact(payload, redactor)) continue;
+    if (!wouldRedact(payload, new Redactor("key"))) continue;
     redacted += 1;
     const line = JSON.stringify({ session_key: "agent:main:main", status: "ok", error: null, payload });
     assert.ok(mayHoldSecret(line, line.indexOf('"status":')), `the gate lets by ${line}`);
@@ -226,24 +292,9 @@ test("the gate is never stricter than the rules", () => {
   assert.ok(redacted > 5000, `${redacted} records with secrets`);
 });
 
-test("every text that a pattern matches contains one of its hints", () => {
-  const { below, pick } = randomness(7);
-  const assignment = RULES.patterns.find((rule) => rule.kind === "assignment");
-  for (const rule of RULES.patterns) {
-    const { text, secret } = example(rule.kind);
-    assert.ok(rule.hints.some((hint) => text(secret).includes(hint)), rule.kind);
-  }
-  for (const name of NAMES.filter((each) => !/uthorization/.test(each))) {
-    const text = `${name}${pick(["=", ": "])}${letters(10 + below(5))}`;
-    assert.match(text, new RegExp(assignment.pattern));
-    assert.ok(assignment.hints.some((hint) => text.includes(hint)), text);
-  }
-});
-
 test("a mark is not taken for a secret, whatever its kind is called", () => {
   const redactor = new Redactor("key");
-  for (const kind of Object.keys(SECRETS)) {
-    const { text, secret } = example(kind);
+  for (const { text, secret } of SECRETS) {
     const once = redactor.text(text(secret));
     assert.equal(once.match(/\[redacted:/g).length, 1, once);
     assert.equal(redactor.text(once), once);

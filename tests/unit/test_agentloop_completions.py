@@ -410,6 +410,19 @@ def test_the_message_of_a_provider_is_passed_on_without_the_key() -> None:
     assert str(found) == "401 Incorrect API key: [redacted]"
 
 
+@pytest.mark.parametrize("key", ["k", "none", "ollama"])
+def test_a_placeholder_instead_of_a_key_stays_in_messages(key: str) -> None:
+    body = json.dumps({"error": {"message": "broken: ollama has none of the models"}}).encode()
+    found = failure(answering(with_length("404 X", body)), key=key)
+    assert str(found) == "404 broken: ollama has none of the models"
+
+
+def test_a_key_is_not_removed_from_within_a_word() -> None:
+    body = json.dumps({"error": {"message": "gpt-4o-mini-2 and gpt-4o-mini-2024"}}).encode()
+    found = failure(answering(with_length("404 X", body)), key="mini-2")
+    assert str(found) == "404 gpt-4o-[redacted] and gpt-4o-mini-2024"
+
+
 def test_the_text_of_an_html_error_page_is_the_message() -> None:
     page = b"<html><style>b{}</style><body><h1>Bad  Gateway</h1></body></html>"
     assert str(failure(answering(with_length("502 Bad Gateway", page)))) == "502 Bad Gateway"

@@ -79,7 +79,8 @@ def test_why_confidence_was_lost_is_a_word_of_ours_and_stays(coverage: Coverage,
 
 def test_kinds_of_secrets_are_words_of_ours_and_stay() -> None:
     rules = json.loads(RULES_PATH.read_bytes())
-    found = dict.fromkeys([*(rule["kind"] for rule in rules["patterns"]), rules["fields"]["kind"]], 1)
+    kinds = [rule["kind"] for group in (rules["prefixes"], *rules["groups"]) for rule in group["rules"]]
+    found = dict.fromkeys([*kinds, rules["fields"]["kind"]], 1)
     assert anonymous_coverage(Coverage(secrets_redacted=found)).secrets_redacted == found
 
 

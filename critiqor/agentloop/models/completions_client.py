@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from typing import NoReturn
 
@@ -23,6 +24,8 @@ from critiqor.agentloop.settings import Provider
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
+MIN_KEY_LENGTH = 6
+"""Characters of a key that is removed from messages; without a digit it must be twice as long."""
 
 
 class CompletionsClient:
@@ -137,9 +140,8 @@ class _CompletionStream:
         except (ConnectionFailedError, BrokenResponseError):
             pass  # the status is enough
         failure = failure_of_response(response.status, response.headers, body[:MAX_ERROR_BYTES])
-        if self._key and self._key in str(failure):
-            # Some servers quote the key that they reject.
-            text = str(failure).replace(self._key, "[redacted]")
+        text = _without_key(str(failure), self._key)
+        if text != str(failure):
             raise ModelFailureError(text, failure.kind, failure.status, failure.retry_after)
         raise failure
 
@@ -162,3 +164,13 @@ class _CompletionStream:
         if not data or self._chunks.done:
             self._ready += self._chunks.finish()
             self.close()
+
+
+def _without_key(text: str, key: str) -> str:
+    """Return the message of a server without the key that it rejects and quotes.
+
+    Local servers take any key, often a letter or a word: those are left alone, because they occur in any message.
+    """
+    if len(key) < MIN_KEY_LENGTH or not (any(map(str.isdigit, key)) or len(key) >= 2 * MIN_KEY_LENGTH):
+        return text
+    return re.sub(rf"(?<![A-Za-z0-9]){re.escape(key)}(?![A-Za-z0-9])", "[redacted]", text)

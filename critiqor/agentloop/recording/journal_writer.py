@@ -22,7 +22,7 @@ from critiqor.storage.audit.statement import digest_of
 from critiqor.storage.lock import is_sealed
 from critiqor.storage.paths import FOLDER_MODE
 from critiqor.storage.record_filter import RecordFilter
-from critiqor.storage.redaction import Redactor
+from critiqor.storage.redaction import Redactor, rules_digest
 
 CHECK_INTERVAL_MS = 1000
 """Interval between checks whether the file can be opened, still exists, or was sealed."""
@@ -93,6 +93,12 @@ class JournalWriter:
             self._count_lost()
         return kept
 
+    @property
+    def redaction(self) -> str:
+        """Version of the redaction rules that are applied to the records."""
+        filter_ = self._prepare()
+        return rules_digest() if filter_ is None else filter_.redactor.digest
+
     def lose(self) -> None:
         """Skip a sequence number for something that could not be recorded."""
         self._sequence += 1
@@ -153,7 +159,8 @@ class JournalWriter:
 
     def _open(self) -> None:
         self._paths.run_folder(self._run_id).mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-        filter_ = RecordFilter(Redactor(_shared_key(self._paths.redaction_key_path(self._run_id))))
+        key = _shared_key(self._paths.redaction_key_path(self._run_id))
+        filter_ = RecordFilter(Redactor.of_run(key, self._paths.redaction_rules_path(self._run_id)))
         self._descriptor = os.open(self._paths.journal_path(self._run_id), _FLAGS, FILE_MODE)
         self._closing.reserve(self._paths.closing_path(self._run_id, self.writer), self.writer)
         self._filter = filter_

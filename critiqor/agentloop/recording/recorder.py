@@ -19,7 +19,6 @@ from critiqor.agentloop.recording.live_view import LiveView
 from critiqor.agentloop.recording.run_recording import NOT_RECORDED, RunRecording
 from critiqor.errors import UsageError
 from critiqor.storage import paths_for
-from critiqor.storage.redaction import rules_digest
 
 VERSION = f"critiqor-agentloop {__version__}"
 """Recorded in the place of OpenClaw's version."""
@@ -82,7 +81,7 @@ class Recorder:
             "mode": "full",
             "sources": {"hooks": True, "agent_events": True, "transcript": True},
             "plugin_version": __version__,
-            "redaction": rules_digest(),
+            "redaction": self._journal.redaction if self._journal is not None else None,
             "openclaw_version": VERSION,
             "node_version": None,
             "python_version": platform.python_version(),

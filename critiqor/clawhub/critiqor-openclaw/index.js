@@ -8,7 +8,6 @@ import { Attachment } from "./attachment.js";
 import { completeRecord, isRecord, normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL } from "./events.js";
 import { TYPED_HOOKS } from "./event_router.js";
 import { isRunId } from "./journal.js";
-import { RULES_DIGEST } from "./redact.js";
 import { RunRecorder } from "./run_recorder.js";
 
 export { normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL };
@@ -258,7 +257,6 @@ function presence(api, mode, sources) {
     mode,
     sources,
     plugin_version: PLUGIN_VERSION,
-    redaction: RULES_DIGEST,
     openclaw_version: read(() => api.runtime.version) ?? null,
     node_version: process.version,
     pid: process.pid,

@@ -8,7 +8,7 @@ import path from "node:path";
 
 import { ClosingRecord } from "./closing_record.js";
 import { serializeRecord } from "./payload.js";
-import { Redactor } from "./redact.js";
+import { Redactor, RULES_DIGEST } from "./redact.js";
 
 /**
  * @import { EventRecord } from "./events.js"
@@ -40,6 +40,7 @@ export function runFiles(runsDir, runId) {
     redactionKey: path.join(folder, "redaction.key"),
     /** @param {string} writer */
     closingRecord: (writer) => path.join(folder, `recorder-${writer}.json`),
+    redactionRules: path.join(folder, "redaction.json"),
   };
 }
 
@@ -99,6 +100,11 @@ export class Journal {
     return kept;
   }
 
+  /** The version of the redaction rules that are applied to the records. */
+  get redaction() {
+    return this.#open()?.redactor.digest ?? RULES_DIGEST;
+  }
+
   /** Leaves a gap in the numbering, for a fact that could not be recorded. */
   lose() {
     this.#sequence += 1;
@@ -148,7 +154,7 @@ export class Journal {
       this.#checkSeal();
       if (this.sealed) return null;
       if (this.#makesFolder) fs.mkdirSync(this.files.folder, { recursive: true, mode: 0o700 });
-      const redactor = new Redactor(sharedKey(this.files.redactionKey));
+      const redactor = new Redactor(sharedKey(this.files.redactionKey), readIfAny(this.files.redactionRules));
       this.#file = { redactor, descriptor: fs.openSync(this.files.journal, "a", 0o600) };
       this.#closing.reserve(this.files.closingRecord(this.writer), this.writer);
     } catch {
@@ -226,6 +232,16 @@ export function errorCode(error) {
 function digestOf(bytes, hasBreakBefore) {
   const line = bytes.subarray(hasBreakBefore ? 1 : 0, -1);
   return createHash("sha256").update(line).digest("hex").slice(0, DIGEST_LENGTH);
+}
+
+/** @param {string} file */
+function readIfAny(file) {
+  try {
+    return fs.readFileSync(file, "utf8");
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return null;
+    throw error; // nothing is recorded without the rules that the user has added
+  }
 }
 
 /** @param {string} lock */

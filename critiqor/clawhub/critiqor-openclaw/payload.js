@@ -3,8 +3,6 @@
 
 import { createHash } from "node:crypto";
 
-import { isSecretField, mayHoldSecret } from "./redact.js";
-
 /**
  * @import { EventRecord, Facts } from "./events.js"
  * @import { Redactor } from "./redact.js"
@@ -93,8 +91,17 @@ export function serializeRecord(record, redactor) {
   } catch {
     line = undefined; // a cycle, a BigInt, a getter that throws: bounded below, value by value
   }
-  if (line !== undefined && line.length <= LIMITS.record && isHarmless(line)) return line;
-  const { payload, ...envelope } = record;
+  if (line !== undefined && line.length <= LIMITS.record && isHarmless(line, redactor)) return line;
+  const safe = boundRecord(record, redactor);
+  // A value can precede the name that shows that it is a secret.
+  return redactor.known.areIn(safe) ? boundRecord(record, redactor) : safe;
+}
+
+/**
+ * @param {EventRecord} record
+ * @param {Redactor} redactor
+ */
+function boundRecord({ payload, ...envelope }, redactor) {
   const bounded = Object.entries(envelope).map(([name, value]) => [name, boundMember(value, redactor)]);
   const bounds = { redactor, left: LIMITS.record, ancestors: new Set() };
   return JSON.stringify({ ...Object.fromEntries(bounded), payload: bound(payload, bounds, 0) });
@@ -104,10 +111,11 @@ export function serializeRecord(record, redactor) {
  * The beginning of the envelope is not searched, because `session_key` looks like a secret. `\ud` in the output is a lone
  * surrogate, which strict readers refuse.
  * @param {string} line
+ * @param {Redactor} redactor
  */
-function isHarmless(line) {
+function isHarmless(line, redactor) {
   const from = Math.max(0, line.indexOf('"tool_name":'));
-  return !mayHoldSecret(line, from) && !line.includes("\\ud");
+  return !redactor.mayHoldSecret(line, from) && !line.includes("\\ud");
 }
 
 /**
@@ -266,7 +274,7 @@ function boundField(object, key, bounds, depth) {
   } catch {
     return cutFor("unreadable");
   }
-  return isSecretField(key) ? boundSecret(value, bounds, depth) : bound(value, bounds, depth);
+  return bounds.redactor.isSecretField(key) ? boundSecret(value, bounds, depth) : bound(value, bounds, depth);
 }
 
 /**

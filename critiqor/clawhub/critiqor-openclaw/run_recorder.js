@@ -47,7 +47,7 @@ export class RunRecorder {
     this.announced.add(mode);
     if (mode === "full") this.records.hooksLive = true;
     // The first record of every process: without it, the evidence shows that no recorder was attached.
-    this.records.write("recorder_attached", "extension_api", {}, presence);
+    this.records.write("recorder_attached", "extension_api", {}, { ...presence, redaction: this.journal.redaction });
   }
 
   /** Writes waiting records and updates session.json at once, when the process exits. */
