@@ -33,7 +33,7 @@ _READ_BYTES = 1 << 16
 _PEER = struct.Struct("3i")
 """What Linux says about the process at the other end of a socket: pid, user, group."""
 _PROGRAMS = ("node", "bun", "deno", "openclaw")
-"""Programs in which the recorder plugin runs."""
+"""Programs in which the recorder plugin runs. The embedded agent loop is a Python program of Critiqor."""
 
 
 class WitnessedRecorder:
@@ -188,7 +188,8 @@ class Witness:
         try:
             process = psutil.Process(pid)
             program = Path(process.exe()).name
-            is_known = user == os.getuid() and program.startswith(_PROGRAMS) and self._is_of_tree(pid)
+            is_recorder = program.startswith(_PROGRAMS) or _is_embedded_loop(program, process.cmdline())
+            is_known = user == os.getuid() and is_recorder and self._is_of_tree(pid)
             return Peer(pid, process.create_time(), program, is_known)
         except (psutil.Error, OSError):
             return Peer(pid, None, None, False)
@@ -256,6 +257,15 @@ class Witness:
             (known or connection.recorder).note_irregular()  # type: ignore[union-attr]
         elif len(self._recorders) < MAX_RECORDERS:
             connection.recorder = self._recorders[writer] = WitnessedRecorder(writer, connection.peer)
+
+
+def _is_embedded_loop(program: str, arguments: list[str]) -> bool:
+    """Return whether a Python process runs a module or a script of Critiqor."""
+    if not program.startswith("python") or len(arguments) < 2:
+        return False
+    module = arguments[2] if arguments[1] == "-m" and len(arguments) > 2 else ""
+    script = Path(arguments[1])
+    return module.partition(".")[0] == "critiqor" or script.name == "critiqor" or "critiqor" in script.parent.parts
 
 
 class _Connection:

@@ -38,6 +38,9 @@ class RecordObserver(Protocol):
     def lose(self, sequence: int, /) -> None:
         """Note that a record was not written."""
 
+    def stop_at_seal(self) -> None:
+        """Note that the run was found sealed."""
+
     def end(self) -> None:
         """Note that the writer ended properly."""
 
@@ -82,9 +85,11 @@ class JournalWriter:
     def append(self, record: dict[str, Any], at: int) -> bool:
         """Write a record and set its id and its time; `at` may be earlier than now."""
         filter_ = self._prepare()
-        if self.is_sealed:
-            return False
         self._sequence += 1
+        if self.is_sealed:
+            if self._witness is not None:
+                self._witness.lose(self._sequence)
+            return False
         kept = filter_ is not None and self._write(record, at, filter_)
         if kept:
             self.written += 1
@@ -149,6 +154,8 @@ class JournalWriter:
         try:
             # A sealed recording has no redaction key any more, and must not get a new one.
             self.is_sealed = is_sealed(self._paths.session_lock_path(self._run_id))
+            if self.is_sealed and self._witness is not None:
+                self._witness.stop_at_seal()
             if self.is_sealed or not self._is_current():
                 self._release()
             if not self.is_sealed and self._descriptor is None:

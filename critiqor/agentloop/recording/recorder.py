@@ -7,6 +7,7 @@ Recording never raises and never waits; something that could not be recorded lea
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import platform
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from critiqor.agentloop.recording.live_view import LiveView
 from critiqor.agentloop.recording.run_recording import NOT_RECORDED, RunRecording
 from critiqor.errors import UsageError
 from critiqor.storage import paths_for
+from critiqor.storage.audit.witness_socket import WitnessConnection
 
 VERSION = f"critiqor-agentloop {__version__}"
 """Recorded in the place of OpenClaw's version."""
@@ -142,7 +144,9 @@ def attach_recorder(hooks: _Hooks, transcripts: _Transcripts, environment: Mappi
         return Recorder(None)
     if not runs_dir:
         return Recorder(None)
-    recorder = Recorder(JournalWriter(paths, run_id, on_write=view.schedule), view)
+    address = environment.get("CRITIQOR_WITNESS")
+    witness = functools.partial(WitnessConnection, address) if address else None
+    recorder = Recorder(JournalWriter(paths, run_id, on_write=view.schedule, witness=witness), view)
     recorder.attach(hooks, transcripts, environment.get("CRITIQOR_EVENT_SOURCE"))
     atexit.register(recorder.close)
     return recorder
