@@ -16,7 +16,7 @@ NODE = Path(sys.executable).parent / "node"
 def main() -> None:
     for name in (
         "plugin_cost.mjs",
-        "two_writers.py",
+        "writers.py",
         "redaction.py",
         "finalize.py",
         "diagnosis.py",

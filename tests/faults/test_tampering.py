@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -198,3 +199,10 @@ def test_a_run_that_is_finalized_while_it_is_recorded_is_intact(recording: Recor
     assert "evidence_tampered" not in types(diagnosis)
     assert (witness["is_missing"], witness["recorders"]) == (False, 1)
     assert diagnosis["evidence"]["missing_records"] == 0
+
+
+@pytest.mark.parametrize("number", range(min(200, int(os.environ.get("CRITIQOR_FAULTS", "2")))))
+def test_honest_recordings_raise_no_alarm(recording: Recording, number: int) -> None:
+    diagnosis = recording.play("true", "--tools", str(2 + number % 5))
+    assert "evidence_tampered" not in types(diagnosis)
+    assert diagnosis["evidence"]["witness"]["produced"] == diagnosis["evidence"]["journal_lines"]

@@ -1,6 +1,6 @@
-"""Recording into one run by two processes at once: all 2,000 events must be kept.
+"""Recording into one run by 20 processes at once: all 20,000 events must be kept, those of each process in order.
 
-python benchmarks/two_writers.py [--json]
+python benchmarks/writers.py [--json]
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from critiqor.session import create_session, finalize_session, paths_for
 
-WRITERS = 2
+WRITERS = 20
 EVENTS = 1000
 PLUGIN = Path(__file__).parent.parent / "critiqor" / "clawhub" / "critiqor-openclaw" / "index.js"
 PROGRAM = """
@@ -26,7 +26,7 @@ for (let number = 0; number < Number(process.argv[3]); number += 1) {
   handlers.get("message_received")({ content: `message ${number} of ${writer}`, sessionKey: writer }, {});
   if (number % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
 }
-process.stdout.write(String(globalThis[Symbol.for("critiqor.recorder")].recorder.handlerErrors));
+process.stdout.write(String(globalThis[Symbol.for("critiqor.recorder")].records.handlerErrors));
 """
 
 
@@ -42,12 +42,18 @@ def main() -> None:
             for index in range(WRITERS)
         ]
         errors = sum(int(writer.communicate()[0]) for writer in writers)
-        live = json.loads(paths_for(name).evidence_summary_path(run_id).read_text())
         finalize_session(runs_dir=name)
         sealed = json.loads(paths_for(name).evidence_summary_path(run_id).read_text())
+    messages = [event for event in sealed["events"] if event["event_type"] == "message_received"]
+    texts: dict[str, list[str]] = {}
+    for event in messages:
+        texts.setdefault(event["session_key"], []).append(event["payload"]["content"])
+    expected = {
+        f"writer{index}": [f"message {number} of writer{index}" for number in range(EVENTS)] for index in range(WRITERS)
+    }
     report = {
-        "kept": sum(event["event_type"] == "message_received" for event in sealed["events"]),
-        "live_metrics": live["metrics"]["by_event_type"]["message_received"],
+        "kept": len(messages),
+        "in_order": texts == expected,
         "sealed_metrics": sealed["metrics"]["by_event_type"]["message_received"],
         "handler_errors": errors,
         "missing_records": sealed["coverage"]["missing_records"],
@@ -56,7 +62,7 @@ def main() -> None:
         print(json.dumps(report))
         return
     print(f"{WRITERS} processes, {EVENTS} events each: {report['kept']} kept (all {WRITERS * EVENTS})")
-    print(f"metrics while it ran: {report['live_metrics']}, sealed: {report['sealed_metrics']}")
+    print(f"those of each process in order: {report['in_order']}; lost: {report['missing_records']}")
     print(f"handler errors: {errors} (none)")
 
 
