@@ -7,7 +7,7 @@ WORKERS ?= 2
 CALLERS_PATH := $(PATH)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check lint type unit faults coverage package plugin browser openclaw bench clean
+.PHONY: demo test check lint type unit faults soak coverage package plugin browser openclaw bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
@@ -47,6 +47,10 @@ unit: .venv/development
 FAULTS ?= 5000
 faults: .venv/development
 	CRITIQOR_FAULTS=$(FAULTS) pytest -n $(WORKERS) tests/faults
+
+# Eight agents and a million events, for some minutes.
+soak: .venv/development
+	python benchmarks/soak.py
 
 # The same tests, which take longer while every branch is counted, also in the processes that they start.
 coverage: .venv/development
