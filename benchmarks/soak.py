@@ -3,7 +3,7 @@
     python benchmarks/soak.py [--events N] [--json]
 
 Each agent is a process with the recorder plugin, a run of its own and a witness, as under the monitor. It emits tool
-calls and their results, and reports the CPU time, the memory and the open descriptors of each tenth. The figures are
+calls and their results, and reports the CPU time, the used heap and the open descriptors of each tenth. The figures are
 the last tenth divided by the second one: the first has the start-up of the process.
 """
 
@@ -46,7 +46,9 @@ for (let part = 0; part < 10; part += 1) {
   const used = process.cpuUsage(before);
   before = process.cpuUsage();
   const files = fs.readdirSync("/proc/self/fd").length;
-  const figures = { cpu: used.user + used.system, memory: process.memoryUsage().rss, files };
+  globalThis.gc();
+  const { heapUsed: memory, rss } = process.memoryUsage();
+  const figures = { cpu: used.user + used.system, memory, rss, files };
   process.stdout.write(`${JSON.stringify(figures)}\\n`);
 }
 """
@@ -81,14 +83,16 @@ def main() -> None:
             for figure in ("cpu", "memory", "files")
         },
         "witness_bytes_per_event": (memory[-1] - memory[1]) / max(1, produced),
+        "resident_mb": statistics.median(figures[-1]["rss"] for figures in parts) / 1e6,
         "lost_of_first_agent": coverage["missing_records"],
     }
     if "--json" in sys.argv:
         print(json.dumps(report))
         return
     print(f"{AGENTS} agents, {produced:,} records, {report['lost_of_first_agent']} lost in the first of them")
-    figures = ", ".join(f"{name} {report[name]:.2f}" for name in ("cpu", "memory", "files"))
-    print(f"last tenth ÷ second (at most 1.2): {figures}")
+    ratios = ", ".join(f"{name} {report[name]:.2f}" for name in ("cpu", "memory", "files"))
+    print(f"last tenth ÷ second (at most 1.2): {ratios}")
+    print(f"resident memory of an agent at the end: {report['resident_mb']:.0f} MB")
     print(f"memory of the witness: {report['witness_bytes_per_event']:.0f} bytes per event")
 
 
@@ -102,7 +106,7 @@ def parse_options() -> argparse.Namespace:
 def start(folder: Path, events: int, witness: Witness) -> subprocess.Popen[bytes]:
     run_id = create_session(runs_dir=folder)["run_id"]
     named = {"CRITIQOR_RUN_ID": run_id, "CRITIQOR_RUNS_DIR": str(folder), "CRITIQOR_WITNESS": str(witness.address)}
-    node = [str(Path(sys.executable).parent / "node"), "--input-type=module", "--eval", PROGRAM]
+    node = [str(Path(sys.executable).parent / "node"), "--expose-gc", "--input-type=module", "--eval", PROGRAM]
     return subprocess.Popen([*node, PLUGIN.as_uri(), str(events)], env={**os.environ, **named}, stdout=subprocess.PIPE)
 
 
