@@ -48,8 +48,10 @@ def read_chunks(path: Path, limit: int | None = None) -> Iterator[bytes]:
 
 def read_journal(path: Path, limit: int) -> Iterator[JournalLine]:
     """Yield the non-empty lines of a journal within its first `limit` bytes; nothing if it does not exist."""
+    if limit <= 0:
+        return  # also if something else than a file is in its place
     try:
-        file = path.open("rb", buffering=1 << 18)
+        file = open_regular_file(path, buffering=1 << 18)
     except FileNotFoundError:
         return
     with file:
@@ -78,8 +80,10 @@ def whole_blocks(path: Path, limit: int) -> Iterator[bytes]:
 
     It is for readers that give up at such a line, and faster than `read_journal`.
     """
+    if limit <= 0:
+        return
     try:
-        file = path.open("rb", buffering=0)
+        file = open_regular_file(path)
     except FileNotFoundError:
         return
     with file:
@@ -104,7 +108,8 @@ class _Events(msgspec.Struct):
 def restore_journal(document: Path, journal: Path) -> None:
     """Write the journal of a recorder that has none, from the events of its session.json."""
     try:
-        events = msgspec.json.decode(document.read_bytes(), type=_Events).events
+        with open_regular_file(document) as file:
+            events = msgspec.json.decode(file.read(), type=_Events).events
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
     if events:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -443,3 +444,12 @@ def test_any_interleaving_of_writers_gives_the_same_events(records: list[dict[st
     assert {event["event_id"]: event["event_type"] for event in events} == {
         record["event_id"]: record["event_type"] for record in WRITERS
     }
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "session.json", "witness.json", "recorder-abc.json"])
+def test_a_pipe_in_place_of_a_file_does_not_block_finalize(runs: Runs, name: str) -> None:
+    run_id = runs.start()
+    path = runs.paths.run_folder(run_id) / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    assert runs.finalize(run_id)["status"] == "COMPLETED"

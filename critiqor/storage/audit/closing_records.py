@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from critiqor.storage.atomic import FILE_MODE
+from critiqor.storage.atomic import FILE_MODE, open_regular_file
 
 SIZE = 512
 """Bytes of the file; the recorder plugin writes as many."""
@@ -67,7 +67,9 @@ def read_closing_records(folder: Path) -> list[ClosingRecord]:
     """Return the closing records of a run; those that cannot be read are left out."""
     found = []
     for path in sorted(folder.glob("recorder-*.json"))[:MAX_FILES]:
-        with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            if path.stat().st_size <= SIZE:
-                found.append(msgspec.json.decode(path.read_bytes(), type=ClosingRecord))
+        try:
+            with open_regular_file(path) as file:
+                found.append(msgspec.json.decode(file.read(SIZE + 1), type=ClosingRecord))
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
     return found

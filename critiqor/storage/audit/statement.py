@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from critiqor.storage.atomic import write_bytes
+from critiqor.storage.atomic import open_regular_file, write_bytes
 
 DIGEST_BYTES = 8
 """Bytes of the digest of a record that are kept."""
@@ -90,8 +90,7 @@ class StatementFile:
 def read_statement(path: Path) -> Statement | None:
     """Return the statement of a monitor that has ended; None if it left none that can be read."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            return None
-        return msgspec.json.decode(path.read_bytes(), type=Statement)
+        with open_regular_file(path) as file:
+            return msgspec.json.decode(file.read(MAX_BYTES), type=Statement)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
