@@ -25,6 +25,7 @@ from critiqor.model.usage import Cost
 
 POINTS: dict[Severity, int] = {"critical": 50, "high": 30, "medium": 15, "low": 5, "info": 0}
 """Trust points that a finding costs, by severity."""
+TAMPERED = "evidence_tampered"
 RECORDER_TYPES = frozenset(("inspection_incomplete", "records_lost"))
 """Types of findings about the recorder. They lower confidence, never trust."""
 MAX_FINDINGS = 200
@@ -310,6 +311,8 @@ def readiness(
 
     A session that did not finish, or did not do all of its task, needs a review.
     """
+    if any(finding.type == TAMPERED for finding in findings):
+        return "unsafe"
     if trust is None or confidence < 50:
         return "unknown"
     worst = {finding.severity for finding in findings if finding.type not in RECORDER_TYPES}

@@ -201,8 +201,10 @@ class CoverageCounter:
             # The numbers are those of the source, which may leave some out.
             missing.pop(IMPORT_WRITER, None)
         coverage.missing_by_writer = {writer: count for writer, count in sorted(missing.items()) if count > 0}
-        coverage.missing_records = max(0, sum(coverage.missing_by_writer.values()) - coverage.damaged_records)
         coverage.witness = self._audit.conclude(coverage.damaged_records)
+        removed = coverage.witness.removed if coverage.witness is not None else 0
+        explained = coverage.damaged_records + removed
+        coverage.missing_records = max(0, sum(coverage.missing_by_writer.values()) - explained)
         self._count_open_calls()
         coverage.secrets_redacted = dict(sorted((self._redacted + redactor.counts).items()))
         coverage.sealed_while_running = self._is_running and is_running is not False

@@ -22,8 +22,6 @@ class RecordsLost(RecordingDetector):
         recording = self._recording
         coverage = recording.coverage
         lost = coverage.damaged_records + coverage.missing_records
-        if coverage.witness is not None:
-            lost = max(0, lost - coverage.witness.removed)
         if not lost or coverage.agent_events == 0:
             return []
         title = f"The recorder lost {counted(lost, 'record')}"
