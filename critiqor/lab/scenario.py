@@ -105,6 +105,12 @@ class DiskError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     records: Annotated[int, Meta(ge=1, le=1000)] = 1
 
 
+class Tampering(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """At a model request, the last record of a successful tool call is rewritten as that of a failed one."""
+
+    request: Count
+
+
 class Clock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A time of day that runs faster, for the agent and the monitor."""
 
@@ -128,6 +134,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     freeze: Freeze | None = None
     full_disk: FullDisk | None = None
     disk_error: DiskError | None = None
+    tampering: Tampering | None = None
     clock: Clock | None = None
     slow_config_s: Seconds | None = None
     """Time that the agent needs to read a file of its configuration."""

@@ -85,6 +85,7 @@ ATTACKS = {
     ),
     "the recorder is silenced": (f"printf sealed > {RUN}/session.json.lock; sleep 0.4", "silenced_recorders"),
     "the launch in the run record is forged": (
+        "until grep -q cwd $CRITIQOR_RUNS_DIR/run_001.json; do sleep 0.05; done;"
         """sed -i 's/"cwd": "/&forged/' $CRITIQOR_RUNS_DIR/run_001.json""",
         "lifecycle_changed",
     ),

@@ -33,7 +33,8 @@ def test_a_completed_run_is_as_it_was(runs: Runs, cli: Cli) -> None:
     assert files_of(runs, run_id) == files
     assert cli("verify", run_id).code == 0
     again = cli("show", run_id, "--json").data
-    same = ("status", "seal", "cut", "diagnosis", "headline", "trust_score", "confidence_score", "evidence")
+    same = ("status", "seal", "diagnosis", "headline", "trust_score", "confidence_score", "evidence")
+    assert again["cut"]["journal_bytes"] == shown["cut"]["journal_bytes"]
     assert {name: again[name] for name in same if name != "seal"} == {
         name: shown[name] for name in same if name != "seal"
     }

@@ -17,6 +17,8 @@ from critiqor.processes import agent_processes
 _POLL_SECONDS = 0.01
 _MAX_WAIT_SECONDS = 60.0
 _TOOL_CALL = b'"event_type":"tool_call"'
+_TOOL_RESULT = b'"event_type":"tool_result"'
+_OK = b'"status":"ok"'
 
 
 class FaultInjector:
@@ -42,6 +44,8 @@ class FaultInjector:
         error = self._world.disk_error
         if error is not None and request == error.request:
             self._overwrite_records(error.records)
+        if self._world.tampering is not None and request == self._world.tampering.request:
+            self._rewrite_result()
         if freeze is not None and request == freeze.request:
             self._send(signal.SIGSTOP)
             self._start_thread(lambda: self._thaw(freeze))
@@ -89,6 +93,14 @@ class FaultInjector:
                 lost = b"".join(lines[-records:]).rstrip(b"\n")
                 file.seek(sum(map(len, lines[:-records])))
                 file.write(bytes(len(lost)))
+
+    def _rewrite_result(self) -> None:
+        for journal in self._runs_dir.glob("*/journal.jsonl"):
+            data = journal.read_bytes()
+            at = data.rfind(_OK, 0, data.rfind(_TOOL_RESULT) + 1_000)
+            with journal.open("r+b") as file:
+                file.seek(at)
+                file.write(_OK.replace(b"ok", b"no"))
 
     def _recorded_calls(self) -> int:
         """Return the number of tool calls that the recorder has written."""

@@ -101,8 +101,10 @@ class JournalAudit:
             facts.lost += lost
             facts.irregular_reports += recorder.statement.irregular
             facts.silenced_recorders += recorder.statement.found_seal
-        # A record that was changed so that it cannot be read is counted as damaged.
-        facts.removed = max(0, facts.removed - damaged)
+        if damaged:
+            # What cannot be read may be any of those that are missing: they are lost, for whatever reason.
+            facts.lost += max(0, facts.removed - damaged)
+            facts.removed = 0
         return facts
 
     def _limit(self, writer: str, recorder: _Recorder) -> int:
