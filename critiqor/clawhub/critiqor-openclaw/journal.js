@@ -21,6 +21,9 @@ const RETRY_AFTER_MS = 1000;
 // How long records may follow in the journal after the run was sealed by another process; they are no evidence any more.
 const CHECK_SEAL_AFTER_MS = 200;
 const DIGEST_LENGTH = 16;
+// The last time that an event id has room for, in milliseconds since 1970. Nothing is lost if the clock is wrong: a time
+// before 1970 or after this one becomes the nearest of the two.
+const LAST_TIME = 36 ** 9 - 1;
 
 /** Content of the lock of session.json once the run is sealed. */
 export const SEALED = "sealed";
@@ -79,9 +82,10 @@ export class Journal {
     this.#makesFolder = makesFolder;
   }
 
-  /** Returns the time for the next record: never before an earlier one, even if the clock is set back. */
+  /** Returns the time for the next record: never before an earlier one or before 1970, even if the clock is set back. */
   now() {
-    this.#latest = Math.max(this.#latest, Date.now());
+    const now = Math.min(Date.now(), LAST_TIME);
+    if (now > this.#latest) this.#latest = now;
     return this.#latest;
   }
 
@@ -139,8 +143,8 @@ export class Journal {
   }
 
   #open() {
-    const now = Date.now();
-    if (now >= this.#checkSealAt || now < this.#checkSealAt - CHECK_SEAL_AFTER_MS) this.#checkSeal();
+    const now = performance.now(); // not the time of day, which can be set
+    if (now >= this.#checkSealAt) this.#checkSeal();
     if (this.#file !== null) return this.#file;
     if (this.sealed || now < this.retryAt) return null;
     try {
@@ -152,13 +156,13 @@ export class Journal {
       this.#file = { redactor, descriptor: fs.openSync(this.files.journal, "a", 0o600) };
       this.#closing.reserve(this.files.closingRecord(this.writer), this.writer);
     } catch {
-      this.retryAt = Date.now() + RETRY_AFTER_MS;
+      this.retryAt = performance.now() + RETRY_AFTER_MS;
     }
     return this.#file;
   }
 
   #checkSeal() {
-    this.#checkSealAt = Date.now() + CHECK_SEAL_AFTER_MS;
+    this.#checkSealAt = performance.now() + CHECK_SEAL_AFTER_MS;
     if (!this.sealed && isSealed(this.files.sessionLock)) this.stopAtSeal();
   }
 
@@ -197,7 +201,8 @@ export class Journal {
    * @param {number} at
    */
   #eventId(at) {
-    return `evt_${at.toString(36).padStart(9, "0")}_${this.writer}_${this.#sequence.toString(36).padStart(5, "0")}`;
+    const time = Math.floor(Math.min(Math.max(at, 0), LAST_TIME)).toString(36).padStart(9, "0");
+    return `evt_${time}_${this.writer}_${this.#sequence.toString(36).padStart(5, "0")}`;
   }
 
   #release() {
