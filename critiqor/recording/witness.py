@@ -53,6 +53,11 @@ class WitnessedRecorder:
         """How many records it has produced so far."""
         return len(self._digests) // DIGEST_BYTES
 
+    @property
+    def is_of_tree(self) -> bool:
+        """Whether it runs in a process of the launched OpenClaw."""
+        return self._peer.is_of_tree and self._peer.pid != os.getpid()
+
     def add(self, sequence: int, digest: bytes) -> None:
         """Note that a record is about to be written; a recorder numbers its records without gaps."""
         if sequence != self.produced + 1 or len(digest) != DIGEST_BYTES:
@@ -150,6 +155,11 @@ class Witness:
             recorders = [recorder.statement() for recorder in self._recorders.values()]
             return Statement(recorders=recorders, lifecycle=dict(self._lifecycle), altered=altered or [])
 
+    def reported(self) -> int:
+        """Return how many records the recorders in the launched OpenClaw have produced, written or not."""
+        with self._lock:
+            return sum(recorder.produced for recorder in self._recorders.values() if recorder.is_of_tree)
+
     def is_reachable(self) -> bool:
         """Return whether recorders can still connect: the agent can remove the socket."""
         return self.address.is_socket()
@@ -190,6 +200,9 @@ class Witness:
             program = Path(process.exe()).name
             is_known = user == os.getuid() and program.startswith(_PROGRAMS) and self._is_of_tree(pid)
             return Peer(pid, process.create_time(), program, is_known)
+        except psutil.NoSuchProcess:
+            # It has ended by now, as a command of OpenClaw does at once: what it was is not known, which is no forgery.
+            return Peer(pid, None, None, user == os.getuid())
         except (psutil.Error, OSError):
             return Peer(pid, None, None, False)
 

@@ -26,9 +26,15 @@ export class Witness {
     try {
       const socket = (this.#socket = net.connect(address));
       socket.unref(); // it must not keep the agent's process alive
-      socket.once("connect", () => this.#connected(socket));
+      socket.once("connect", () => this.#connected());
       socket.on("error", () => this.#disconnect());
       socket.on("close", () => this.#disconnect());
+      // A Unix socket is connected at once, before the event: a process that ends soon has reported by then. Only a
+      // synchronous write is certain to be made before a process that is killed or exits is gone. Node has no public name
+      // for the descriptor; without one, writes are queued.
+      const handle = /** @type {{ fd?: number } | undefined} */ (Reflect.get(socket, "_handle"));
+      this.#descriptor = handle?.fd ?? -1;
+      if (this.#descriptor >= 0) this.#sendWaiting();
     } catch {
       this.#disconnect();
     }
@@ -68,29 +74,34 @@ export class Witness {
     return this.#socket !== null;
   }
 
-  /** @param {net.Socket} socket */
-  #connected(socket) {
-    // Only a synchronous write is certain to be made before a process that is killed or exits is gone. Node has no public
-    // name for the descriptor; without one, writes are queued.
-    const handle = /** @type {{ fd?: number } | undefined} */ (Reflect.get(socket, "_handle"));
-    this.#descriptor = handle?.fd ?? -1;
-    const waiting = this.#waiting;
+  #connected() {
+    this.#sendWaiting();
+    if (this.#waiting === "" || this.#socket === null) return;
+    this.#socket.write(this.#waiting);
     this.#waiting = "";
-    this.#send(waiting);
+  }
+
+  /** Sends what waits for the connection, as far as that is possible without waiting. */
+  #sendWaiting() {
+    if (this.#waiting === "" || this.#descriptor < 0) return;
+    this.#waiting = this.#waiting.slice(writeNow(this.#descriptor, this.#waiting));
   }
 
   /** @param {string} text */
   #send(text) {
     const socket = this.#socket;
     if (socket === null) return;
-    if (socket.connecting) {
-      if (this.#waiting.length < MAX_WAITING) this.#waiting += text;
-      return;
-    }
     try {
+      if (this.#waiting !== "" || (socket.connecting && this.#descriptor < 0)) {
+        if (this.#waiting.length < MAX_WAITING) this.#waiting += text;
+        this.#sendWaiting();
+        return;
+      }
       let sent = 0;
       if (this.#descriptor >= 0 && socket.writableLength === 0) sent = writeNow(this.#descriptor, text);
-      if (sent < text.length && socket.writableLength < MAX_WAITING) socket.write(text.slice(sent));
+      if (sent === text.length) return;
+      if (socket.connecting) this.#waiting = text.slice(sent);
+      else if (socket.writableLength < MAX_WAITING) socket.write(text.slice(sent));
     } catch {
       this.#disconnect();
     }
