@@ -15,6 +15,7 @@ import socket
 import struct
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,6 +30,8 @@ MAX_RECORDERS = 1_000
 """Maximum number of recorders of a run; further ones are not known to the witness."""
 MAX_GAP = 1_000_000
 """Maximum number of reports in a row that can be missing; a larger gap is an attempt to use up memory."""
+PAUSE_SECONDS = 0.001
+"""Between two readings; the system keeps some hundred reports meanwhile, and a recorder the others."""
 _READ_BYTES = 1 << 16
 _PEER = struct.Struct("3i")
 """What Linux says about the process at the other end of a socket: pid, user, group."""
@@ -183,6 +186,8 @@ class Witness:
                     self._accept()
                 elif key.fileobj is not self._waker:
                     self._read(self._connections[key.fileobj])  # type: ignore[index]
+            # Reports that come in the meantime wake nobody up, which would cost the recorder more than to send them.
+            time.sleep(PAUSE_SECONDS)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):

@@ -160,7 +160,7 @@ resource.prlimit(openclaw, resource.RLIMIT_FSIZE, (size, size))
 
 def test_a_run_that_is_killed_with_its_monitor_is_not_called_running(recording: Recording) -> None:
     started = subprocess.Popen(
-        critiqor_command(*recording.command("touch $CRITIQOR_RUNS_DIR/here; sleep 60")),
+        critiqor_command(*recording.command("touch $CRITIQOR_RUNS_DIR/here; exec sleep 60")),
         env=environment(recording.home),
         cwd=recording.home,
         stdin=subprocess.DEVNULL,
