@@ -577,6 +577,7 @@ def test_signal_reaches_the_child_and_decides_the_exit_code(
 
 def test_ctrl_c_is_130_even_if_a_shell_sends_term_as_well(running: Running, runs: Runs) -> None:
     running.child.suspend()  # so that both signals arrive before it ends
+    wait_until(lambda: running.child.status() == psutil.STATUS_STOPPED)
     running.signal(signal.SIGINT)
     running.signal(signal.SIGTERM)
     wait_until(lambda: {signal.SIGINT, signal.SIGTERM} <= pending_signals(running.child.pid))
