@@ -1,26 +1,42 @@
 // What the recorder costs an agent, against the least that could keep an event at all: one JSON.stringify and one
 // writeSync to an append descriptor, of the very records that the recorder writes. Always interleaved with it.
 //
-//   node benchmarks/plugin_cost.mjs [--json]
+//   node benchmarks/plugin_cost.mjs [--json]        PYTHON names the interpreter that has critiqor; default: python
 //
 // handlers  how long OpenClaw waits for the handler of a tool result, in batches, flat out; medians. session.json is
 //           rewritten by timers between the batches and is no part of this.
+// monitored the same for a run of 100,000 events that is monitored: each record is also reported to a real witness, which
+//           is another process, and all reports must arrive.
 // runs      CPU time of the whole process for a run of 1,000 and for one of 20,000 tool calls (a call and a result each) at
 //           a steady pace, from the first until session.json has followed to the last: handlers, timers, every rewriting.
 //           Rewriting takes a share of the time and not of the events: at a slower pace, an event has more of it to bear.
 
+import { spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import readline from "node:readline";
 import { setImmediate as immediately, setTimeout as sleep } from "node:timers/promises";
 
 const BATCH = 200;
 const SHORT = 1000;
 const LONG = 20_000;
+const MONITORED = 100_000;
 const PACE = 2000; // tool calls a second
 const PACED_BATCH = 100;
 const ROUNDS = 3;
 const SHORT_RUNS_A_ROUND = 4;
+
+const WITNESS = `
+import sys
+from critiqor.recording.witness import Witness
+witness = Witness(lambda pid: True)
+print(witness.address, flush=True)
+sys.stdin.read()
+witness.close()
+[recorder] = witness.statement().recorders
+print(recorder.produced, recorder.irregular)
+`;
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "critiqor-bench-"));
 process.env.CRITIQOR_RUNS_DIR = folder;
@@ -68,8 +84,8 @@ function newRun(runId) {
   const on = (name, handler) => handlers.set(name, handler);
   plugin.register({ registrationMode: "full", on, runtime: { version: "bench" } });
   const file = (name) => path.join(folder, runId, name);
-  const { snapshot } = globalThis[Symbol.for("critiqor.recorder")];
-  return { before: handlers.get("before_tool_call"), after: handlers.get("after_tool_call"), snapshot, file };
+  const { snapshot, journal } = globalThis[Symbol.for("critiqor.recorder")];
+  return { before: handlers.get("before_tool_call"), after: handlers.get("after_tool_call"), snapshot, journal, file };
 }
 
 const floorDescriptor = fs.openSync(path.join(folder, "floor.jsonl"), "a");
@@ -100,11 +116,25 @@ async function measureBatches(run, count) {
   return batches;
 }
 
-async function measureHandlers() {
-  const run = newRun("handlers");
+async function measureMonitored() {
+  const witness = spawn(process.env.PYTHON ?? "python", ["-c", WITNESS], { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = readline.createInterface(witness.stdout)[Symbol.asyncIterator]();
+  process.env.CRITIQOR_WITNESS = (await lines.next()).value;
+  const { journal } = newRun("monitored");
+  const measured = await measureHandlers("monitored", MONITORED);
+  delete process.env.CRITIQOR_WITNESS;
+  journal.finish();
+  await immediately();
+  witness.stdin.end();
+  const [produced, irregular] = (await lines.next()).value.split(" ").map(Number);
+  return { ...measured, reports_missing: journal.written - produced, irregular };
+}
+
+async function measureHandlers(runId, count) {
+  const run = newRun(runId);
   await measureBatches(run, 2000); // warm-up: the compiler has seen both paths
   const early = await measureBatches(run, SHORT);
-  const rest = await measureBatches(run, LONG - SHORT);
+  const rest = await measureBatches(run, count - SHORT);
   const all = [...early, ...rest];
   const ratio = (rows) => median(rows.map((row) => row.plugged / row.floor));
   const lines = fs.readFileSync(run.file("journal.jsonl"), "utf8").split("\n");
@@ -115,7 +145,7 @@ async function measureHandlers() {
     floor_us: median(all.map((row) => row.floor)) / 1000,
     plugin_us: median(all.map((row) => row.plugged)) / 1000,
     ratio_to_floor: ratio(all),
-    growth_20000_over_1000: ratio(rest.slice(-20)) / ratio(early),
+    growth: ratio(rest.slice(-20)) / ratio(early),
   };
 }
 
@@ -178,15 +208,22 @@ async function measureRuns() {
   return { at_1000: summaryOf(short), at_20000: summaryOf(long) };
 }
 
-const handlers = await measureHandlers();
+const handlers = await measureHandlers("handlers", LONG);
+const monitored = await measureMonitored();
 const { at_1000, at_20000 } = await measureRuns();
 const growth = at_20000.ratio_to_floor / at_1000.ratio_to_floor;
-const report = { events: made, ...handlers, cpu_with_rewriting: { at_1000, at_20000, growth_20000_over_1000: growth } };
+const report = { events: made, ...handlers, monitored, cpu_with_rewriting: { at_1000, at_20000, growth_20000_over_1000: growth } };
 fs.rmSync(folder, { recursive: true, force: true });
 process.removeAllListeners("exit");
 
 function against(figure, limit) {
   return `${figure.toFixed(2)} (at most ${limit}${figure > limit ? ": EXCEEDED" : ""})`;
+}
+
+function describeHandlers(count, { bytes_per_event, floor_us, plugin_us, ratio_to_floor, growth: grown }) {
+  console.log(`  one event, ${bytes_per_event} bytes: floor ${floor_us.toFixed(1)} µs, recorder ${plugin_us.toFixed(1)} µs`);
+  console.log(`  recorder ÷ floor: ${against(ratio_to_floor, 2.5)}`);
+  console.log(`  cost at ${count} events ÷ cost at 1,000: ${against(grown, 1.2)}`);
 }
 
 function describe(count, { floor_us, recorder_us, outside_handlers_us, ratio_to_floor, pace }) {
@@ -199,11 +236,11 @@ function describe(count, { floor_us, recorder_us, outside_handlers_us, ratio_to_
 
 if (process.argv.includes("--json")) console.log(JSON.stringify(report));
 else {
-  const { bytes_per_event, floor_us, plugin_us, ratio_to_floor, growth_20000_over_1000 } = handlers;
   console.log("handlers alone, flat out (what OpenClaw waits for; rewriting session.json is not in it)");
-  console.log(`  one event, ${bytes_per_event} bytes: floor ${floor_us.toFixed(1)} µs, recorder ${plugin_us.toFixed(1)} µs`);
-  console.log(`  recorder ÷ floor: ${against(ratio_to_floor, 2.5)}`);
-  console.log(`  cost at 20,000 events ÷ cost at 1,000: ${against(growth_20000_over_1000, 1.2)}`);
+  describeHandlers("20,000", handlers);
+  console.log("the same in a monitored run, with a report of each record to the witness");
+  describeHandlers("100,000", monitored);
+  console.log(`  reports that did not arrive: ${monitored.reports_missing}, irregular ones: ${monitored.irregular} (none)`);
   console.log("whole runs, CPU of the process with timers and every rewriting of session.json");
   describe("1,000", at_1000);
   describe("20,000", at_20000);

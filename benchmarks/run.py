@@ -5,6 +5,7 @@ python benchmarks/run.py
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ def main() -> None:
         "plugin_cost.mjs",
         "writers.py",
         "redaction.py",
+        "exit.py",
         "finalize.py",
         "diagnosis.py",
         "timeline.py",
@@ -31,7 +33,8 @@ def main() -> None:
     ):
         print(f"── {name}", flush=True)
         program = NODE if name.endswith(".mjs") else sys.executable
-        subprocess.run([str(program), str(HERE / name)], check=True)
+        environment = {**os.environ, "PYTHON": sys.executable}
+        subprocess.run([str(program), str(HERE / name)], check=True, env=environment)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
-"""Find processes of this machine by their environment variables, and check whether they are alive."""
+"""Find processes of this machine by their environment variables, check whether they are alive, and adopt orphans."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import psutil
+
+_PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 
 
 def marked_processes(mark: Mapping[str, str]) -> list[psutil.Process]:
@@ -54,3 +57,32 @@ def is_alive(pid: int, started_at: float) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - started_at) < 1.0
     except (psutil.Error, ValueError, OverflowError):
         return False
+
+
+def adopts_orphans() -> bool:
+    """Return whether this process becomes the parent of descendants whose parent ends, as with `adopt_orphans`."""
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
+    is_set = ctypes.c_int(0)
+    return _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.addressof(is_set)) and bool(is_set.value)
+
+
+def adopt_orphans(is_wanted: bool) -> bool:
+    """Make this process the parent of descendants whose parent ends, or not any more. Return whether it worked.
+
+    Only Linux has this. A process that detaches itself with two forks and clears its environment can then be found.
+    """
+    return sys.platform == "linux" and _prctl(_PR_SET_CHILD_SUBREAPER, int(is_wanted))
+
+
+def _prctl(option: int, argument: int) -> bool:
+    import ctypes
+
+    try:
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+    except (OSError, AttributeError):
+        return False
+    unused = ctypes.c_ulong(0)
+    return bool(prctl(option, ctypes.c_ulong(argument), unused, unused, unused) == 0)

@@ -11,12 +11,13 @@
 import { spawnSync } from "node:child_process";
 import readline from "node:readline";
 
-import { plugins, runSettingsCommand } from "./standin_settings.mjs";
+import { checkLifecycle, plugins, runSettingsCommand } from "./standin_settings.mjs";
 
 const option = (name) => process.argv.indexOf(name);
 const numberAfter = (name, fallback) => (option(name) < 0 ? fallback : Number(process.argv[option(name) + 1]));
 
 if (runSettingsCommand(process.argv.slice(2))) process.exit(0);
+checkLifecycle();
 
 const handlers = new Map();
 const listeners = { agent: new Set(), transcript: new Set() };

@@ -61,8 +61,27 @@ function uninstall(id) {
 }
 
 function fail(reason) {
+  if (fs.existsSync(lifecycle) && fs.readFileSync(lifecycle, "utf8") === String(process.pid)) fs.rmSync(lifecycle);
   process.stderr.write(`${reason}\n`);
   process.exit(1);
+}
+
+// Like OpenClaw, only one process at a time changes settings or starts; another one ends with an error.
+const lifecycle = path.join(process.env.OPENCLAW_STATE_DIR || path.dirname(file), "state-lifecycle");
+
+function holdLifecycle(action) {
+  fs.writeFileSync(lifecycle, String(process.pid), { flag: "wx" });
+  try {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(process.env.STANDIN_SLOW ?? 0));
+    return action();
+  } finally {
+    fs.rmSync(lifecycle, { force: true });
+  }
+}
+
+/** End the process if another one changes the settings. */
+export function checkLifecycle() {
+  if (fs.existsSync(lifecycle)) fail("another OpenClaw process owns state-lifecycle");
 }
 
 /** Run a settings command; returns whether it was one. `STANDIN_REFUSES` names one that fails. */
@@ -74,9 +93,12 @@ export function runSettingsCommand(words) {
   if (unknown) fail('OpenClaw does not recognize option "--accept-capabilities".');
   if (what === process.env.STANDIN_REFUSES && old && what === "plugins install") copy(names[0]);
   if (what === process.env.STANDIN_REFUSES) fail("\u001b[31mthe configuration is immutable\u001b[0m");
-  if (what === "plugins install") install(names[0]);
-  else if (what === "plugins uninstall") uninstall(names[0]);
-  else write(applyPatch(read(), JSON.parse(fs.readFileSync(0, "utf8"))));
+  checkLifecycle();
+  holdLifecycle(() => {
+    if (what === "plugins install") install(names[0]);
+    else if (what === "plugins uninstall") uninstall(names[0]);
+    else write(applyPatch(read(), JSON.parse(fs.readFileSync(0, "utf8"))));
+  });
   return true;
 }
 

@@ -19,18 +19,19 @@ def warn_if_running(run_id: str, runs_dir: str) -> None:
         say(ATTACHED)
     if not may_be_running(store.paths, head):
         return
-    from critiqor.recording.stop import find_agent_processes
+    from critiqor.recording.stop import describe_running, find_agent_processes
 
     agent = find_agent_processes(run_id, runs_dir)
-    if agent is not None:
-        running = f"OpenClaw (pid {agent.pid}) is still running and is no longer recorded"
-        warn(f"{running}; to stop it: {stop_command(run_id)}")
+    if agent is not None and agent.is_launched:
+        warn(f"{describe_running(agent)} and is no longer recorded; to stop it: {stop_command(run_id)}")
+    elif agent is not None:
+        warn(f"{describe_running(agent)}; to stop them: {stop_command(run_id)}")
 
 
 def say_if_running(run_id: str, runs_dir: str) -> None:
     """Print that the agent of a run is still running, and how to stop it; nothing if it is not running."""
-    from critiqor.recording.stop import find_agent_processes
+    from critiqor.recording.stop import describe_running, find_agent_processes
 
     agent = find_agent_processes(run_id, runs_dir)
     if agent is not None:
-        say(f"OpenClaw (pid {agent.pid}) is still running; to stop it: {stop_command(run_id)}")
+        say(f"{describe_running(agent)}; to stop {'it' if agent.is_launched else 'them'}: {stop_command(run_id)}")

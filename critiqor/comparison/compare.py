@@ -16,6 +16,7 @@ from critiqor.comparison.figures import Figures, estimate_note, figures_of, sess
 from critiqor.diagnosis.scoring import RECORDER_TYPES
 from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity, severity_rank, was_profiled
 from critiqor.model.formatting import counted, list_names
+from critiqor.model.verdict import why_unobserved
 
 Verdict = Literal["better", "worse", "mixed", "no difference", "cannot tell", "cannot be compared"]
 _JUDGED = ("trust", "confidence", "findings")
@@ -125,7 +126,7 @@ def compare(before: Diagnosis, after: Diagnosis, unproven: Sequence[str] = ()) -
 
 def _obstacles(before: Diagnosis, after: Diagnosis) -> list[str]:
     obstacles = [
-        f"the agent was not observed in {run.run_id}, so it has no trust score (see critiqor show {run.run_id})"
+        f"{why_unobserved(run)} in {run.run_id}, so it has no trust score (see critiqor show {run.run_id})"
         for run in (before, after)
         if run.trust_score is None
     ]

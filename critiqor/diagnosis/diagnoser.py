@@ -67,7 +67,8 @@ RULE_SET_VERSION = "8"
 # failed must be named, counted or explained; contacts and looks need a call that can have made them; parts of a request
 # are compared with what the calls touch; prohibitions and conditions of the user are compared with every call.
 # 8: evidence_tampered and records_lost: what the monitor counted is compared with the journal; a process that is gone
-# without a record of its end is not called running.
+# without a record of its end is not called running; a recording in which no agent run took place is no failure of the
+# recorder, and records that could not be written are not blamed on a plugin that was not loaded.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 

@@ -17,6 +17,8 @@ STARTUP_MS = 60_000
 """Milliseconds in which OpenClaw loads the recorder; if it is stopped earlier, a missing recorder is no fault."""
 _RUN_EVENTS = frozenset(("agent_start", "agent_end", EventType.TOOL_OUTPUT))
 """Events after which an agent run may have begun, ended or started a subagent, besides those of subagents."""
+_BLIND_REASONS = frozenset(("recorder_not_attached", "records_not_written"))
+"""Reasons of errors that are about the recorder, and not about the launched process."""
 _RESET_REASONS = ("new", "reset", "idle", "daily", "deleted")
 """Reasons for which a session ends and begins again without its history."""
 
@@ -30,7 +32,7 @@ class Recording:
         self.process_end: Event | None = None
         self.process_errors: list[Event] = []
         self.not_attached: Event | None = None
-        """The event with which the monitor reported that the recorder was not attached."""
+        """The event with which the monitor reported that the recorder was not attached, or could not write."""
         self.first_event: str | None = None
         """Id of the first event."""
         self.last_event: Event | None = None
@@ -70,7 +72,7 @@ class Recording:
         elif kind == EventType.PROCESS_END:
             self.process_end = event
         elif kind == EventType.ERROR:
-            if event.payload.get("reason") == "recorder_not_attached":
+            if event.payload.get("reason") in _BLIND_REASONS:
                 self.not_attached = event
             else:
                 self.process_errors.append(event)
@@ -174,6 +176,17 @@ class Recording:
         if any(run.has_begun for run in self.builder.runs.values()):
             return False
         return self.coverage.recorder_attached or self._lived_ms < STARTUP_MS
+
+    @property
+    def was_idle(self) -> bool:
+        """Whether the recorder was attached and worked, and no agent run took place."""
+        coverage = self.coverage
+        if not coverage.recorder_attached or coverage.agent_events or coverage.imported_from is not None:
+            return False
+        is_whole = not coverage.damaged_records and not coverage.missing_records
+        is_trusted = coverage.witness is None or not coverage.witness.is_tampered
+        has_failed = self.error_of("nonzero_exit", "launch_failed", "os_error") is not None
+        return is_whole and is_trusted and not has_failed and self.not_attached is None
 
     @property
     def _lived_ms(self) -> float:

@@ -95,9 +95,17 @@ def _base36(number: int) -> str:
     return digits or "0"
 
 
+LAST_ID_MS = 36**9 - 1
+"""The last time that an event id has room for, in milliseconds since 1970: in the year 5188."""
+
+
 def event_id_for(milliseconds: int, writer: str, sequence: int) -> str:
-    """Return an event id as the recorder creates it: it sorts by time, then writer, then sequence number."""
-    return f"evt_{_base36(max(0, milliseconds)):0>9}_{writer}_{_base36(sequence):0>5}"
+    """Return an event id as the recorder creates it: it sorts by time, then writer, then sequence number.
+
+    A time of a wrong clock, before 1970 or after `LAST_ID_MS`, becomes the nearest one that an id can have.
+    """
+    moment = max(0, min(milliseconds, LAST_ID_MS))
+    return f"evt_{_base36(moment):0>9}_{writer}_{_base36(sequence):0>5}"
 
 
 class EventPlace(NamedTuple):

@@ -108,9 +108,15 @@ def verdict_on(diagnosis: Diagnosis | BriefDiagnosis, integrity: Integrity) -> V
 def _unobserved(diagnosis: Diagnosis | BriefDiagnosis) -> str:
     if isinstance(diagnosis, BriefDiagnosis):
         return UNKNOWN
+    return why_unobserved(diagnosis)
+
+
+def why_unobserved(diagnosis: Diagnosis) -> str:
+    """Return why a diagnosis has no trust score: no agent ran, or none was observed."""
     causes = {finding.cause for finding in diagnosis.failure_analysis.findings}
-    is_early = "inspection_incomplete:interrupted" in causes
-    return "no agent had begun" if is_early else "the agent was not observed"
+    if "inspection_incomplete:interrupted" in causes:
+        return "no agent had begun"
+    return "no agent run took place" if "inspection_incomplete:idle" in causes else "the agent was not observed"
 
 
 def session_table(diagnosis: Diagnosis, verdict: Verdict, max_rows: int | None = None) -> SessionTable:

@@ -7,6 +7,7 @@ recorder_plugin  the folder and settings of the recorder plugin, and what preven
 overlay          generate the configuration that adds the recorder plugin for one run
 attachment       the settings that keep the recorder plugin in an OpenClaw that Critiqor did not launch
 saved_file       identify and restore the original of a changed configuration file
+settings_lock    a lock between recordings and changes of OpenClaw's settings
 config_patch     patches of settings
 command_runner   run OpenClaw's own commands for plugins and settings
 command_line     parse an OpenClaw command line
@@ -44,6 +45,7 @@ from critiqor.openclaw.recorder_plugin import (
     read_plugin_policy,
     why_blocked,
 )
+from critiqor.openclaw.settings_lock import SettingsLock
 
 __all__ = [
     "PLUGIN_ID",
@@ -58,6 +60,7 @@ __all__ = [
     "OpenClawCommands",
     "Overlay",
     "PluginPolicy",
+    "SettingsLock",
     "command_words",
     "container_of",
     "find_openclaw",

@@ -44,6 +44,8 @@ class Overlay(msgspec.Struct, frozen=True):
     """Notes for the user, one sentence each, with what to do."""
     blocked: str | None
     """Why the plugin cannot be loaded, with what to do; None if it can."""
+    state_folder: Path
+    """The state folder of this OpenClaw."""
 
 
 def write_overlay(folder: Path, configuration: ConfigurationFile, environment: Mapping[str, str]) -> Overlay:
@@ -75,6 +77,7 @@ def write_overlay(folder: Path, configuration: ConfigurationFile, environment: M
         },
         notes=tuple(_notes(configuration, policy)),
         blocked=None if obstacle is None else str(obstacle),
+        state_folder=configuration.state_folder,
     )
 
 

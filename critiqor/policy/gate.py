@@ -20,7 +20,7 @@ from critiqor.diagnosis.scoring import judge
 from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity, severity_rank
 from critiqor.model.formatting import counted, format_place, format_session, format_sessions, list_names
 from critiqor.model.report import GateResult, RuleResult
-from critiqor.model.verdict import Integrity
+from critiqor.model.verdict import Integrity, why_unobserved
 
 Score = Annotated[int, Meta(ge=0, le=100)]
 Count = Annotated[int, Meta(ge=0)]
@@ -185,7 +185,7 @@ def _unproven(result: RuleResult) -> RuleResult:
 
 def _observed(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     seen = diagnosis.trust_score is not None
-    text = "the agent was observed" if seen else "the agent was not observed, so there is no trust score"
+    text = "the agent was observed" if seen else f"{why_unobserved(diagnosis)}, so there is no trust score"
     return RuleResult(rule="require_observed", limit=True, actual=seen, passed=seen, explanation=text)
 
 
@@ -205,7 +205,7 @@ def _finished(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> 
 def _trust(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     limit, trust = policy.min_trust or 0, diagnosis.trust_score
     if trust is None:
-        text = "trust is unknown: the agent was not observed"
+        text = f"trust is unknown: {why_unobserved(diagnosis)}"
         passed = not policy.require_observed
         return RuleResult(rule="min_trust", limit=limit, actual=None, passed=passed, explanation=text)
     text, sessions = "", diagnosis.sessions

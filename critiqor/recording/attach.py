@@ -11,9 +11,11 @@ Every change is written to a file before it is made, so that `detach` can undo i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,12 +29,13 @@ from critiqor.openclaw import (
     AttachmentFolder,
     AttachmentPlan,
     OpenClawCommands,
+    SettingsLock,
     locate_configuration,
     plugin_folder,
 )
 from critiqor.openclaw.attachment import Rewritten
 from critiqor.run.active_slot import active_record
-from critiqor.run.lifecycle import start_session
+from critiqor.run.lifecycle import abort, start_session
 from critiqor.run.store import RunStore
 from critiqor.storage import paths_for
 from critiqor.storage import run_record as records
@@ -96,22 +99,32 @@ def attach_openclaw(options: AttachOptions, *, say: Say, environment: Mapping[st
     continued, so `attach` can be called again.
     """
     openclaw = _OpenClaw.find(options, os.environ if environment is None else environment)
-    runs_dir = paths_for(options.runs_dir).runs_dir
-    known = openclaw.folder.read()
-    run_id = _recorded_run_id(known, runs_dir)
+    store = RunStore(options.runs_dir)
+    runs_dir = store.paths.runs_dir
+    run_id = _recorded_run_id(openclaw.folder.read(), runs_dir)
     if run_id is None:
         _check_slot_is_free(runs_dir)
     plan = openclaw.folder.plan()
-    changes = _announce(openclaw.describe_changes(plan), say)
+    changes = openclaw.describe_changes(plan)
     result: dict[str, Any] = {"configuration": str(openclaw.folder.configuration.path), "changes": changes}
     if options.dry_run:
+        _announce(changes, say)
         return Attached(**result, dry_run=True, runs_dir=str(runs_dir))
-    attachment = openclaw.apply(plan) if changes else known or openclaw.folder.empty()
     is_new = run_id is None
-    if run_id is None:
-        # Last, so that an earlier error leaves no session behind.
-        run_id = start_session(RunStore(runs_dir), Metadata.parse(**options.metadata), owned=False).run_id
-    openclaw.folder.write(msgspec.structs.replace(attachment, run_id=run_id, runs_dir=str(runs_dir)))
+    with openclaw.held_settings() if changes else contextlib.nullcontext():
+        if run_id is None:
+            # Before any change, so that of several that begin at the same time only one changes anything.
+            run_id = start_session(store, Metadata.parse(**options.metadata), owned=False).run_id
+        _announce(changes, say)
+        try:
+            openclaw.apply(plan, Recorded(run_id, str(runs_dir)))
+        except (CritiqorError, OSError, KeyboardInterrupt) as error:
+            if is_new:
+                abort(store.run(run_id), store, f"the recorder could not be attached: {error or 'interrupted'}")
+            if openclaw.folder.file.exists():
+                stays = f"what was changed in {openclaw.folder.configuration.path} so far stays"
+                say(f"{stays}; to undo it: critiqor detach openclaw")
+            raise
     journal = paths_for(runs_dir).journal_path(run_id)
     seen = _is_recorder_announced(journal)
     if not seen and options.timeout and (is_new or changes):
@@ -129,18 +142,28 @@ def detach_openclaw(options: AttachOptions, *, say: Say, environment: Mapping[st
         return Detached(**result, changes=[])
     if _is_recording(known):
         result |= {"run_id": known.run_id, "runs_dir": known.runs_dir}
-    result["changes"] = _announce(openclaw.describe_undoing(known), say)
+    result["changes"] = openclaw.describe_undoing(known)
     if options.dry_run:
+        _announce(result["changes"], say)
         return Detached(**result)
-    # First, so that nothing more is recorded even if changing the settings fails.
-    openclaw.folder.write(msgspec.structs.replace(known, run_id=None, runs_dir=None))
-    left = openclaw.undo(known)
-    openclaw.folder.remove()
+    with openclaw.held_settings():
+        _announce(result["changes"], say)
+        # First, so that nothing more is recorded even if changing the settings fails.
+        openclaw.folder.write(msgspec.structs.replace(known, run_id=None, runs_dir=None))
+        left = openclaw.undo(known)
+        openclaw.folder.remove()
     changed = known.installed or bool(known.settings)  # by `attach`, not by the user
     restored = bool(known.files) and not left
     backup = left[0].backup if left else None
     result["backup"] = None if backup is None else str(backup)
     return Detached(**result, restored=restored, rewritten=changed and not restored)
+
+
+class Recorded(NamedTuple):
+    """The run that an attached OpenClaw records."""
+
+    run_id: str
+    runs_dir: str
 
 
 class _OpenClaw(NamedTuple):
@@ -172,28 +195,56 @@ class _OpenClaw(NamedTuple):
             f"{self.folder.file} is written: it names the run to record and what `critiqor detach` restores",
         ]
 
-    def apply(self, plan: AttachmentPlan) -> Attachment:
-        """Make the changes with OpenClaw's commands. If the first one fails, everything is cleaned up."""
+    @contextmanager
+    def held_settings(self) -> Iterator[None]:
+        """Keep recordings of this OpenClaw from starting while its settings change. Raise an error if there is one."""
+        lock = SettingsLock()
+        folder = self.folder.configuration.state_folder
+        try:
+            is_free = lock.take(folder)
+        except OSError:
+            is_free = True  # there is no state folder yet, or its file system has no locks
+        if not is_free:
+            raise ActiveSessionError(
+                f"nothing was changed: a `critiqor` command is recording the OpenClaw in {folder} or changes its "
+                "settings, which would be disturbed",
+                fix="critiqor runs   shows what is recorded; attach or detach when it has ended",
+            )
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def apply(self, plan: AttachmentPlan, recorded: Recorded) -> None:
+        """Make the changes with OpenClaw's commands, and name the run to record.
+
+        If the first command fails, everything is cleaned up; otherwise the changes stay until `detach`.
+        """
+        if not plan.is_needed:
+            self.folder.write(_with_run(self.folder.read() or self.folder.empty(), recorded))
+            return
         is_new = self.folder.read() is None and not self.folder.installed.exists()
-        attachment = self.folder.save(plan)
+        # With the run: an `attach` that is killed after this is continued by the next one.
+        attachment = _with_run(self.folder.save(plan), recorded)
+        self.folder.write(attachment)
         try:
             if plan.installs:
                 self.commands.install(plugin_folder())
             # Planned again, because the installation sets some of the settings itself.
             if patch := self.folder.plan().patch:
                 self.commands.patch(patch)
-        except CritiqorError as error:
-            fix = (
-                "critiqor attach openclaw   after adding these settings to OpenClaw's configuration: "
-                f"{_json(_with_plugin(plan))}"
-            )
+        except (CritiqorError, KeyboardInterrupt) as error:
+            settings = _json(_with_plugin(plan))
+            fix = f"critiqor attach openclaw   after adding these settings to OpenClaw's configuration: {settings}"
             if is_new and self.folder.is_as_saved(attachment):
                 self.folder.remove_copy()  # an older OpenClaw copies the plugin before it checks its configuration
                 self.folder.remove()
             else:
                 fix = f"critiqor detach openclaw   to undo the changes made so far; or {fix}"
+            if isinstance(error, KeyboardInterrupt):
+                raise
             raise CritiqorError(error.message, fix=error.fix or fix) from error
-        return self.folder.with_digests(attachment)
+        self.folder.write(self.folder.with_digests(attachment))
 
     def describe_undoing(self, attachment: Attachment) -> list[str]:
         """Return sentences about what removing the recorder changes."""
@@ -238,10 +289,13 @@ class _OpenClaw(NamedTuple):
                 raise
 
 
-def _announce(changes: list[str], say: Say) -> list[str]:
+def _with_run(attachment: Attachment, recorded: Recorded) -> Attachment:
+    return msgspec.structs.replace(attachment, run_id=recorded.run_id, runs_dir=recorded.runs_dir)
+
+
+def _announce(changes: list[str], say: Say) -> None:
     for change in changes:
         say(f"change: {change}")
-    return changes
 
 
 def _with_plugin(plan: AttachmentPlan) -> dict[str, Any]:

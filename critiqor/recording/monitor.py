@@ -16,6 +16,7 @@ from critiqor.openclaw import (
     Diagnostics,
     Installation,
     Overlay,
+    SettingsLock,
     container_of,
     find_openclaw,
     ignores_bundled_plugins_dir,
@@ -31,6 +32,7 @@ from critiqor.openclaw import (
 from critiqor.recording.backend_transcripts import complete_recording
 from critiqor.recording.recorder_watch import RecorderWatch
 from critiqor.recording.resources import ResourceSampler
+from critiqor.recording.stop import describe_left
 from critiqor.recording.supervisor import ChildEnd, Supervisor
 from critiqor.recording.witness import Witness
 from critiqor.run.lifecycle import abort, append_lifecycle_event, refresh_live_document, start_session
@@ -163,6 +165,7 @@ class _MonitoredRun:
         self._paths = run.paths
         self._witness: Witness | None = None
         self._statement: StatementFile | None = None
+        self._settings_lock = SettingsLock()
 
     def prepare(self, environment: dict[str, str]) -> _Launch:
         """Find OpenClaw and write the configuration that attaches the recorder to it."""
@@ -202,7 +205,12 @@ class _MonitoredRun:
         self._environment = {**launch.environment, **self._start_witness()}
         self._supervisor = Supervisor(command, self._environment, mark=mark, cwd=self._options.cwd, output=output)
         self._plugin_digest = plugin_digest()
-        pid = self._supervisor.start()
+        self._hold_settings(launch.overlay.state_folder)
+        try:
+            pid = self._supervisor.start()
+        except BaseException:
+            self._settings_lock.release()
+            raise
         cwd = str(self._options.cwd or Path.cwd())
         requested: dict[str, Any] = {"timeline": self._options.timeline, "deep_profile": self._options.deep_profile}
         if self._witness is not None:
@@ -210,7 +218,8 @@ class _MonitoredRun:
         self._record_event("process_start", pid=pid, command=command, cwd=cwd, **requested)
         self._pid = pid
         journal = self._paths.journal_path(self._run.id)
-        self._watch = RecorderWatch(journal, launch.installation, launch.overlay, self._options.arguments)
+        arguments = self._options.arguments
+        self._watch = RecorderWatch(journal, launch.installation, launch.overlay, arguments, self._witness)
         self._sampler = ResourceSampler(self._supervisor.descendants)
         self._sampler.start()
 
@@ -225,16 +234,28 @@ class _MonitoredRun:
         self._record_end(end)
         attached = self._watch.is_attached()
         self._try_write(self._complete_from_transcripts)
+        self._report_gaps(end, attached=attached)
         self._try_write(self._write_statement)
         self._try_write(lambda: refresh_live_document(self._run))
-        if not attached:
-            reason = self._watch.explain_not_attached(end)
-            self._record_error("recorder_not_attached", f"OpenClaw did not load the recorder: {reason}")
-            self._say(f"NOTHING WAS RECORDED: {reason}")
-        elif not self._watch.has_seen_agent():
-            self._say(f"NO AGENT ACTIVITY WAS RECORDED: {self._watch.explain_no_activity()}")
         self._say(f"{self._describe_end(end)}. {self._describe_next()}")
         return MonitorResult(self._run.id, end.exit_code, attached, end.reason == "interrupted")
+
+    def _report_gaps(self, end: ChildEnd, *, attached: bool) -> None:
+        """Say and record why nothing was recorded, or nothing about an agent."""
+        watch = self._watch
+        if not attached:
+            reason = watch.explain_not_attached(end)
+            self._record_error("recorder_not_attached", f"OpenClaw did not load the recorder: {reason}")
+            self._say(f"NOTHING WAS RECORDED: {reason}")
+        elif not watch.has_records():
+            reason = watch.explain_not_written()
+            self._record_error("records_not_written", reason)
+            self._say(f"NOTHING WAS RECORDED: {reason}")
+        elif not watch.has_seen_agent():
+            reason = watch.explain_no_activity(end)
+            if watch.runs_elsewhere():
+                self._record_error("recorder_not_attached", f"the agent was not in the launched process: {reason}")
+            self._say(f"NO AGENT ACTIVITY WAS RECORDED: {reason}")
 
     def _complete_from_transcripts(self) -> None:
         """Add what a backend kept to itself, if its own transcripts can be found."""
@@ -249,6 +270,15 @@ class _MonitoredRun:
             writer.close()
         if any(done):
             self._record_event("backend_transcript", **done._asdict())
+
+    def _hold_settings(self, state_folder: Path) -> None:
+        """Keep `attach` and `detach` from changing settings: OpenClaw does not start while they are changed."""
+        try:
+            if not self._settings_lock.share(state_folder, wait=False):
+                self._say("waiting until `critiqor attach` or `detach` has changed OpenClaw's settings")
+                self._settings_lock.share(state_folder, wait=True)
+        except OSError:
+            pass  # there is no state folder yet, or its file system has no locks
 
     def _start_witness(self) -> dict[str, str]:
         """Start to count what recorders produce. Return the environment variable that names the socket for them."""
@@ -287,11 +317,16 @@ class _MonitoredRun:
         if end.reason == "timeout":
             limit = f"{self._options.timeout:g} seconds"
             return f"Critiqor ended OpenClaw after the timeout of {limit} (exit code {end.exit_code})"
-        return f"OpenClaw ended with exit code {end.exit_code}"
+        ended = f"OpenClaw ended with exit code {end.exit_code}"
+        if not end.left_running:
+            return ended
+        pids = " ".join(str(process.pid) for process in end.left_running)
+        return f"{ended}, but {describe_left(end.left_running)}; to stop them: kill {pids}"
 
     def release(self) -> None:
-        """Restore the signal handlers."""
-        self._supervisor.release_signals()
+        """Restore the signal handlers, and let others change OpenClaw's settings."""
+        self._supervisor.release()
+        self._settings_lock.release()
 
     def _describe_next(self) -> str:
         try:
@@ -318,7 +353,7 @@ class _MonitoredRun:
         self._record_error("interrupted", "interrupted before OpenClaw was launched")
 
     def _record_end(self, end: ChildEnd) -> None:
-        self._record_event("process_end", exit_code=end.exit_code, pid=self._pid, left_running=end.left_running)
+        self._record_event("process_end", exit_code=end.exit_code, pid=self._pid, left_running=len(end.left_running))
         if end.reason == "timeout":
             self._record_error("timeout", f"ended after {self._options.timeout:g} seconds", exit_code=end.exit_code)
         elif end.reason == "interrupted":

@@ -1,7 +1,12 @@
-"""Watch whether the recorder is attached to a launched OpenClaw, and explain why nothing is recorded."""
+"""Watch whether the recorder is attached to a launched OpenClaw, and explain why nothing is recorded.
+
+The journal shows what was recorded, and the witness which recorders there are: one that reported to it was loaded, so
+if the journal is empty, its records could not be written.
+"""
 
 from __future__ import annotations
 
+import os
 import shlex
 import threading
 from collections.abc import Callable, Sequence
@@ -10,8 +15,10 @@ from pathlib import Path
 import msgspec
 
 from critiqor.model.event import is_agent_activity
+from critiqor.model.formatting import counted
 from critiqor.openclaw import Installation, Overlay, command_words, node_satisfies
 from critiqor.recording.supervisor import ChildEnd
+from critiqor.recording.witness import Witness
 
 _POLL_SECONDS = 0.5
 _GATEWAY_CLIENT = (
@@ -21,10 +28,18 @@ _GATEWAY_CLIENT = (
 
 
 class RecorderWatch:
-    """Checks the journal of one run for records of the recorder."""
+    """Checks the journal of one run for records of the recorder, and the witness for its reports."""
 
-    def __init__(self, journal: Path, installation: Installation, overlay: Overlay, arguments: Sequence[str]) -> None:
+    def __init__(
+        self,
+        journal: Path,
+        installation: Installation,
+        overlay: Overlay,
+        arguments: Sequence[str],
+        witness: Witness | None = None,
+    ) -> None:
         self._journal = journal
+        self._witness = witness
         self._installation = installation
         self._overlay = overlay
         self._arguments = arguments
@@ -43,7 +58,11 @@ class RecorderWatch:
             self._thread.join()
 
     def is_attached(self) -> bool:
-        """Whether the recorder has written anything; its first record announces it."""
+        """Whether the recorder was loaded: it has written a record, or reported to the witness."""
+        return self.has_records() or self._reported() > 0
+
+    def has_records(self) -> bool:
+        """Whether anything of the recorder is on the disk; its first record announces it."""
         try:
             return self._journal.stat().st_size > 0
         except OSError:
@@ -57,9 +76,40 @@ class RecorderWatch:
         except OSError:
             return False
 
-    def explain_no_activity(self) -> str:
+    def runs_elsewhere(self) -> bool:
+        """Whether the agent runs in another process than the launched one, which is a client of a gateway."""
+        return self._is_gateway_client()
+
+    def explain_no_activity(self, end: ChildEnd) -> str:
         """Explain why an attached recorder has seen no agent."""
-        return _GATEWAY_CLIENT if self._is_gateway_client() else "the recorder was loaded, but no agent run took place."
+        if self._is_gateway_client():
+            return _GATEWAY_CLIENT
+        if end.reason == "interrupted":
+            return "OpenClaw was interrupted before an agent run began; the recorder worked."
+        return "no agent run took place while OpenClaw was running; the recorder worked."
+
+    def explain_not_written(self) -> str:
+        """Explain why the records of a recorder that was loaded are not on the disk, and what to do."""
+        folder = self._journal.parent
+        runs_dir = folder.parent
+        if not runs_dir.is_dir():
+            cause = f"{runs_dir} was removed while OpenClaw was running"
+        elif not folder.is_dir():
+            cause = f"{folder} was removed while OpenClaw was running"
+        elif (full := _missing_space(folder)) is not None:
+            cause = f"the file system of {runs_dir} has no free {full}"
+        elif not os.access(folder, os.W_OK | os.X_OK):
+            cause = f"{folder} cannot be written: no permission"
+        elif not self._journal.exists():
+            cause = f"{self._journal} could not be created, or was removed while OpenClaw was running"
+        else:
+            cause = f"{self._journal} could not be written, or was emptied while OpenClaw was running"
+        produced = f"the recorder plugin was loaded and produced {counted(self._reported(), 'record')}"
+        return f"{produced}, but none is on the disk: {cause}. Repair that, or use another --runs-dir, and record again"
+
+    def _reported(self) -> int:
+        """Return how many records the recorders of the launched process have reported to the witness."""
+        return self._witness.reported() if self._witness is not None else 0
 
     def explain_not_attached(self, end: ChildEnd | None) -> str:
         """Explain why the recorder is not attached, as far as is known, and what to do; `end` is None while it runs."""
@@ -85,10 +135,22 @@ class RecorderWatch:
     def _watch(self, grace: float, say: Callable[[str], None]) -> None:
         waited = 0.0
         while waited < grace:
-            if self._stopped.wait(_POLL_SECONDS) or self.is_attached():
+            if self._stopped.wait(_POLL_SECONDS) or self.has_records():
                 return
             waited += _POLL_SECONDS
-        say(f"NOT RECORDING after {grace:g} seconds: {self.explain_not_attached(None)}")
+        why = self.explain_not_written() if self.is_attached() else self.explain_not_attached(None)
+        say(f"NOT RECORDING after {grace:g} seconds: {why}")
+
+
+def _missing_space(folder: Path) -> str | None:
+    """Return what a file system has none of any more: space, inodes; None if it has both, or it cannot be asked."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return None
+    if found.f_bavail == 0:
+        return "space"
+    return "inodes" if found.f_files and found.f_favail == 0 else None
 
 
 class _Kind(msgspec.Struct):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -19,8 +19,10 @@ import psutil
 
 from critiqor.errors import CritiqorError, UsageError
 from critiqor.model import EventType, RunHead
+from critiqor.model.formatting import list_names
+from critiqor.model.sanitize import sanitize
 from critiqor.processes import living, marked_processes
-from critiqor.recording.supervisor import GRACE_SECONDS, POLL_SECONDS
+from critiqor.recording.supervisor import GRACE_SECONDS, POLL_SECONDS, LeftProcess, left_processes
 from critiqor.run.owner import is_owner_alive, process_mark
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run
 from critiqor.storage import SessionPaths, paths_for
@@ -37,6 +39,8 @@ class AgentProcesses(NamedTuple):
 
     pid: int
     """Pid of the launched process, or of the oldest one that is left."""
+    is_launched: bool
+    """Whether the launched process itself is alive, and not only processes that it has started."""
     processes: list[psutil.Process]
     monitor: psutil.Process | None
     """The process that launched it and waits for its end; None if it is gone."""
@@ -50,16 +54,33 @@ def find_agent_processes(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -
         return None
     found = {process.pid: process for process in marked_processes(process_mark(paths, run_id))}
     monitor, launched = None, None
+    launched_pid = _launched_pid(paths, head)
     if is_owner_alive(head):
-        launched = _child_of(head.owner.pid, _launched_pid(paths, head))
+        launched = _child_of(head.owner.pid, launched_pid)
         monitor = psutil.Process(head.owner.pid) if launched is not None else None
     for root in [*found.values(), *([launched] if launched is not None else [])]:
         found |= {process.pid: process for process in _with_children(root)}
     found.pop(psutil.Process().pid, None)
     if not found:
         return None
-    oldest = min(found.values(), key=_age_order)
-    return AgentProcesses(launched.pid if launched is not None else oldest.pid, list(found.values()), monitor)
+    is_launched = launched_pid in found
+    pid = launched_pid if launched_pid is not None and is_launched else min(found.values(), key=_age_order).pid
+    return AgentProcesses(pid, is_launched, list(found.values()), monitor)
+
+
+def describe_running(agent: AgentProcesses) -> str:
+    """Return which processes of a run are still running, as a clause."""
+    if agent.is_launched:
+        return f"OpenClaw (pid {agent.pid}) is still running"
+    left = describe_left(left_processes(agent.processes))
+    return f"OpenClaw has ended, but {left}"
+
+
+def describe_left(left: Sequence[LeftProcess]) -> str:
+    """Return which processes outlive the launched one, with pids and names, as a clause."""
+    names = list_names(f"{process.pid} ({sanitize(process.name)})" for process in left)
+    are = "process that it started is" if len(left) == 1 else "processes that it started are"
+    return f"{len(left)} {are} still running: {names}"
 
 
 def stop_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, grace: float = GRACE_SECONDS) -> int:

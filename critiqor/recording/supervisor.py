@@ -4,7 +4,11 @@ The child gets its own process group, which becomes the foreground group of the 
 the child and not Critiqor, Ctrl-Z stops both, and a full-screen program can use the terminal as usual. In the
 background the terminal is not touched. Signals sent to Critiqor are forwarded, unless it was started with the signal
 ignored, as with `nohup`. The tree is found by descent and by environment variables, because processes can detach and
-rename themselves. A process is identified by its pid and start time.
+rename themselves; on Linux, Critiqor also becomes the parent of those that lost theirs. A process is identified by its
+pid and start time.
+
+Whether Ctrl-C was pressed is known from a process of Critiqor in the child's group, which Ctrl-C ends: the exit code of
+the child does not say it, because OpenClaw ends itself with TERM if that takes long.
 """
 
 from __future__ import annotations
@@ -25,14 +29,25 @@ from typing import IO, Any, Literal, NamedTuple
 import psutil
 
 from critiqor.errors import ExitCode
-from critiqor.processes import living, marked_processes
+from critiqor.processes import adopt_orphans, adopts_orphans, living, marked_processes
 
 POLL_SECONDS = 0.05
+REAP_SECONDS = 5.0
+"""How often adopted processes that have ended are removed from the process table."""
 GRACE_SECONDS = 8.0
 """Between TERM and KILL. A gateway gives its plugins two seconds and delivers pending messages."""
+CTRL_C_SECONDS = 30.0
+"""How long a program may take to end after Ctrl-C; if a signal ends it later, Ctrl-C is not the reason."""
 FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 EndReason = Literal["exited", "timeout", "interrupted", "signalled"]
+
+
+class LeftProcess(NamedTuple):
+    """A process that the child has started, directly or not, and that outlives it."""
+
+    pid: int
+    name: str
 
 
 class ChildEnd(NamedTuple):
@@ -41,8 +56,8 @@ class ChildEnd(NamedTuple):
     reason: EndReason
     exit_code: int
     """As a shell reports it: 128 plus the signal number for a child that was ended by a signal."""
-    left_running: int
-    """Number of processes of the tree that are still running after the child has ended."""
+    left_running: tuple[LeftProcess, ...] = ()
+    """Processes of the tree that are still running after the child has ended."""
 
 
 class Supervisor:
@@ -67,6 +82,14 @@ class Supervisor:
         self._modes: list[Any] | None = None
         """Terminal attributes before the child got the terminal; None while Critiqor is not in the foreground."""
         self._received: signal.Signals | None = None
+        """The signal that Critiqor got. Ctrl-C counts, whatever else follows: a shell may send TERM after it."""
+        self._sentinel: subprocess.Popen[bytes] | None = None
+        """A process in the child's group that does nothing: if INT has ended it, Ctrl-C was pressed."""
+        self._ctrl_c_at: float | None = None
+        self._others: frozenset[int] = frozenset()
+        """Children of this process from before the start, which somebody else waits for."""
+        self._adopted_before: bool | None = None
+        """Whether this process adopted orphans before the start; None before the start."""
         self._child: subprocess.Popen[bytes] | None = None
         self._handlers: dict[int, Any] = {}
 
@@ -74,6 +97,7 @@ class Supervisor:
         """Launch the child and return its pid. Raises OSError if it cannot be launched."""
         self._take_signals()
         self._save_terminal()
+        self._adopt()
         try:
             self._child = subprocess.Popen(
                 self._command,
@@ -84,12 +108,13 @@ class Supervisor:
                 stderr=subprocess.STDOUT if self._output else None,
                 process_group=0,
                 # Parent and child both set the foreground group, so that neither has to wait for the other.
-                preexec_fn=self._take_terminal if self._modes is not None else None,
+                preexec_fn=self._prepare_child if self._modes is not None else None,
             )
         except BaseException:
-            self.release_signals()
+            self.release()
             raise
         self._give_terminal()
+        self._start_sentinel()
         if self._received is not None:
             self._forward(self._received, None)
         return self._child.pid
@@ -97,7 +122,7 @@ class Supervisor:
     def wait(self, timeout: float | None = None) -> ChildEnd:
         """Wait until the child has ended, or end its tree after `timeout` seconds.
 
-        After that, signals have no effect until `release_signals`: a second Ctrl-C must not interrupt the recording
+        After that, signals have no effect until `release`: a second Ctrl-C must not interrupt the recording
         of the end.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -106,9 +131,10 @@ class Supervisor:
             status = self._wait_until(deadline)
             if status is None:
                 self.end_tree()
-                return ChildEnd("timeout", ExitCode.TIMED_OUT, 0)
+                return ChildEnd("timeout", ExitCode.TIMED_OUT)
             return self._end(status)
         finally:
+            self._end_sentinel()
             # A child that was killed could not restore the terminal.
             self._return_terminal(restore=status is None or status < 0)
 
@@ -125,13 +151,44 @@ class Supervisor:
             if not self.tree():
                 break
         self._running.wait()
+        self._reap_orphans()
 
     def descendants(self) -> list[psutil.Process]:
-        """Return the child and its descendants: faster than `tree`, but without detached processes."""
+        """Return the child, orphans of its tree and their descendants: faster than `tree`, which reads environments.
+
+        Detached processes are among them only where this process adopts orphans.
+        """
+        below = []
         with contextlib.suppress(psutil.Error):
-            root = psutil.Process(self._running.pid)
-            return [root, *root.children(recursive=True)]
-        return []
+            below = psutil.Process().children(recursive=True)
+        parents = {process.pid: _parent_of(process) for process in below}
+        found = {pid for pid, parent in parents.items() if parent == os.getpid() and self._is_of_child(pid)}
+        size = 0
+        while size < len(found):
+            size = len(found)
+            found |= {pid for pid, parent in parents.items() if parent in found}
+        return [process for process in below if process.pid in found]
+
+    def _is_of_child(self, pid: int) -> bool:
+        """Return whether a child of this process is the launched one, or an orphan of its tree that was adopted."""
+        return pid == self._running.pid or self._is_orphan(pid)
+
+    def _is_orphan(self, pid: int) -> bool:
+        if self._adopted_before is None or pid in self._others or (self._sentinel and pid == self._sentinel.pid):
+            return False
+        # What the child starts is never in the group of this process, and what this process starts usually is.
+        with contextlib.suppress(OSError):
+            return pid != self._running.pid and os.getpgid(pid) != os.getpgrp()
+        return False
+
+    def _reap_orphans(self) -> None:
+        """Remove adopted processes that have ended from the process table; those of others are left to them."""
+        if self._adopted_before is None:
+            return
+        for process in psutil.Process().children():
+            with contextlib.suppress(psutil.Error, ChildProcessError):
+                if process.status() == psutil.STATUS_ZOMBIE and self._is_orphan(process.pid):
+                    os.waitpid(process.pid, os.WNOHANG)
 
     def tree(self) -> list[psutil.Process]:
         """Return the living processes of the tree, including the child."""
@@ -154,14 +211,20 @@ class Supervisor:
 
     def _wait_until(self, deadline: float | None) -> int | None:
         child = self._running
+        reap_at = 0.0
         while True:
+            now = time.monotonic()
+            if now >= reap_at:
+                self._reap_orphans()
+                reap_at = now + REAP_SECONDS
+            self._notice_ctrl_c()
             pid, status = os.waitpid(child.pid, os.WNOHANG | os.WUNTRACED)
             if pid and os.WIFSTOPPED(status):
                 self._stop_with_child(os.WSTOPSIG(status))
             elif pid:
                 child.returncode = os.waitstatus_to_exitcode(status)
                 return child.returncode
-            elif deadline is not None and time.monotonic() >= deadline:
+            elif deadline is not None and now >= deadline:
                 return None
             else:
                 time.sleep(POLL_SECONDS)
@@ -171,17 +234,48 @@ class Supervisor:
         if returncode < 0 or self._received is not None:
             # The remaining processes have lost their parent, so nothing else would end them.
             self.end_tree()
-            left = 0
+            left: tuple[LeftProcess, ...] = ()
         else:
-            left = len(self.tree())
-        if self._received is signal.SIGINT or exit_code == ExitCode.INTERRUPTED:
+            left = left_processes(self.tree())
+        if self._received is signal.SIGINT or exit_code == ExitCode.INTERRUPTED or self._ended_by_ctrl_c(exit_code):
             return ChildEnd("interrupted", ExitCode.INTERRUPTED, left)
         if self._received is not None:
             return ChildEnd("signalled", 128 + self._received, left)
         return ChildEnd("signalled" if returncode < 0 else "exited", exit_code, left)
 
+    def _ended_by_ctrl_c(self, exit_code: int) -> bool:
+        """Return whether a signal ended the child soon after Ctrl-C, whichever it was."""
+        self._notice_ctrl_c()
+        is_recent = self._ctrl_c_at is not None and time.monotonic() - self._ctrl_c_at < CTRL_C_SECONDS
+        return is_recent and exit_code > 128
+
+    def _start_sentinel(self) -> None:
+        if self._terminal is None:
+            return
+        # Without a terminal, Ctrl-C reaches this process. If this process is killed, `cat` reads to its end.
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            self._sentinel = subprocess.Popen(
+                ["cat"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                process_group=self._running.pid,
+            )
+
+    def _notice_ctrl_c(self) -> None:
+        sentinel = self._sentinel
+        if sentinel is not None and self._ctrl_c_at is None and sentinel.poll() == -signal.SIGINT:
+            self._ctrl_c_at = time.monotonic()
+
+    def _end_sentinel(self) -> None:
+        if self._sentinel is not None:
+            self._sentinel.kill()
+            self._sentinel.communicate()
+
     def _forward(self, number: int, frame: FrameType | None) -> None:
-        self._received = signal.Signals(number)
+        if self._received is not signal.SIGINT:
+            self._received = signal.Signals(number)
         if self._child is not None and self._child.returncode is None:
             self._send(number)
 
@@ -198,10 +292,18 @@ class Supervisor:
         # If it is ignored, the system reaps the child and its exit status is lost.
         self._handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
-    def release_signals(self) -> None:
-        """Restore the signal handlers from before the start."""
+    def _adopt(self) -> None:
+        with contextlib.suppress(psutil.Error):
+            self._others = frozenset(process.pid for process in psutil.Process().children())
+            before = adopts_orphans()
+            self._adopted_before = before if adopt_orphans(True) else None
+
+    def release(self) -> None:
+        """Restore the signal handlers from before the start, and adopt no more orphans."""
         while self._handlers:
             signal.signal(*self._handlers.popitem())
+        if self._adopted_before is False:
+            adopt_orphans(False)
 
     def _stop_with_child(self, number: int) -> None:
         """Stop as well when the child was stopped from the keyboard, so that the shell gets its terminal back."""
@@ -221,7 +323,11 @@ class Supervisor:
             return self._terminal is not None and os.tcgetpgrp(self._terminal) == os.getpgrp()
         return False
 
-    def _take_terminal(self) -> None:
+    def _prepare_child(self) -> None:
+        """Take the terminal, in the child before it is the program; Ctrl-C at this moment must end it."""
+        for number in FORWARDED_SIGNALS:
+            if number in self._handlers:
+                signal.signal(number, signal.SIG_DFL)
         _set_foreground(self._terminal, os.getpid())
 
     def _save_terminal(self) -> None:
@@ -240,6 +346,21 @@ class Supervisor:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._modes)
         self._modes = None
+
+
+def _parent_of(process: psutil.Process) -> int | None:
+    with contextlib.suppress(psutil.Error):
+        return process.ppid()
+    return None
+
+
+def left_processes(processes: Sequence[psutil.Process]) -> tuple[LeftProcess, ...]:
+    """Return those of the processes that are still there, with their names."""
+    found = []
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            found.append(LeftProcess(process.pid, process.name()))
+    return tuple(found)
 
 
 def _terminal() -> int | None:

@@ -15,6 +15,7 @@ import socket
 import struct
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,6 +30,8 @@ MAX_RECORDERS = 1_000
 """Maximum number of recorders of a run; further ones are not known to the witness."""
 MAX_GAP = 1_000_000
 """Maximum number of reports in a row that can be missing; a larger gap is an attempt to use up memory."""
+PAUSE_SECONDS = 0.001
+"""Between two readings; the system keeps some hundred reports meanwhile, and a recorder the others."""
 _READ_BYTES = 1 << 16
 _PEER = struct.Struct("3i")
 """What Linux says about the process at the other end of a socket: pid, user, group."""
@@ -52,6 +55,11 @@ class WitnessedRecorder:
     def produced(self) -> int:
         """How many records it has produced so far."""
         return len(self._digests) // DIGEST_BYTES
+
+    @property
+    def is_of_tree(self) -> bool:
+        """Whether it runs in a process of the launched OpenClaw."""
+        return self._peer.is_of_tree and self._peer.pid != os.getpid()
 
     def add(self, sequence: int, digest: bytes) -> None:
         """Note that a record is about to be written; a recorder numbers its records without gaps."""
@@ -150,6 +158,11 @@ class Witness:
             recorders = [recorder.statement() for recorder in self._recorders.values()]
             return Statement(recorders=recorders, lifecycle=dict(self._lifecycle), altered=altered or [])
 
+    def reported(self) -> int:
+        """Return how many records the recorders in the launched OpenClaw have produced, written or not."""
+        with self._lock:
+            return sum(recorder.produced for recorder in self._recorders.values() if recorder.is_of_tree)
+
     def is_reachable(self) -> bool:
         """Return whether recorders can still connect: the agent can remove the socket."""
         return self.address.is_socket()
@@ -173,6 +186,8 @@ class Witness:
                     self._accept()
                 elif key.fileobj is not self._waker:
                     self._read(self._connections[key.fileobj])  # type: ignore[index]
+            # Reports that come in the meantime wake nobody up, which would cost the recorder more than to send them.
+            time.sleep(PAUSE_SECONDS)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -191,6 +206,9 @@ class Witness:
             is_recorder = program.startswith(_PROGRAMS) or _is_embedded_loop(program, process.cmdline())
             is_known = user == os.getuid() and is_recorder and self._is_of_tree(pid)
             return Peer(pid, process.create_time(), program, is_known)
+        except psutil.NoSuchProcess:
+            # It has ended by now, as a command of OpenClaw does at once: what it was is not known, which is no forgery.
+            return Peer(pid, None, None, user == os.getuid())
         except (psutil.Error, OSError):
             return Peer(pid, None, None, False)
 

@@ -239,10 +239,12 @@ def _notes(coverage: Coverage) -> list[str]:
         notes.append(f"Imported from {coverage.imported_from}: {known}")
     elif coverage.agent_events and not coverage.recorder_attached:
         notes.append("The recorder's start event is missing: it is unknown which event sources were active.")
+    elif not coverage.recorder_attached and coverage.witness is not None and coverage.witness.produced:
+        notes.append("The recorder was loaded, but none of its records reached the disk.")
     elif not coverage.recorder_attached:
         notes.append("OpenClaw did not load the recorder: this evidence contains nothing the agent did.")
     elif coverage.agent_events == 0:
-        notes.append("The recorder was attached, but recorded no agent activity.")
+        notes.append("The recorder was attached, and no agent run took place.")
     if any(recorder.attached for recorder in coverage.recorders):
         notes.append(
             "Critiqor was attached to a running OpenClaw. Missing: everything before that, agent runs already in "

@@ -26,6 +26,19 @@ def exclusive(path: Path) -> Iterator[None]:
         yield
 
 
+def is_held(path: Path) -> bool:
+    """Whether a process holds a lock file at this moment."""
+    from filelock import FileLock, Timeout
+
+    if not path.exists():
+        return False
+    try:
+        with FileLock(path, blocking=False):
+            return False
+    except (Timeout, OSError) as error:
+        return isinstance(error, Timeout)
+
+
 def take_permanent_lock(lock: Path) -> None:
     """Take the lock of session.json for ever: from now on only finalize may write that file."""
     lock.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)

@@ -14,6 +14,8 @@ import psutil
 import pytest
 from support import STANDIN, Runs, critiqor_command, environment, run_critiqor, wait_until
 
+from critiqor.storage.audit.witness_socket import ASK
+
 RUN = "$CRITIQOR_RUNS_DIR/run_001"
 
 
@@ -118,7 +120,8 @@ def test_a_forged_recorder_is_unknown(recording: Recording) -> None:
         "first = open(journal).readline().strip();"
         "line = first.replace(first.split('_')[3], 'forged');"
         "digest = hashlib.sha256(line.encode()).hexdigest()[:16];"
-        "s.sendall(f'hello forged\\n1 {digest}\\nend\\n'.encode()); open(journal, 'a').write(line + '\\n')"
+        "s.sendall(f'hello forged\\n1 {digest}\\nend\\n'.encode()); open(journal, 'a').write(line + '\\n');"
+        f"s.sendall({ASK!r}); s.recv(1)"  # until the monitor has looked at this process
     )
     diagnosis = recording.play(python(code))
     assert diagnosis["evidence"]["witness"]["unknown_recorders"] == 1
@@ -159,7 +162,7 @@ resource.prlimit(openclaw, resource.RLIMIT_FSIZE, (size, size))
 
 def test_a_run_that_is_killed_with_its_monitor_is_not_called_running(recording: Recording) -> None:
     started = subprocess.Popen(
-        critiqor_command(*recording.command("touch $CRITIQOR_RUNS_DIR/here; sleep 60")),
+        critiqor_command(*recording.command("touch $CRITIQOR_RUNS_DIR/here; exec sleep 60")),
         env=environment(recording.home),
         cwd=recording.home,
         stdin=subprocess.DEVNULL,

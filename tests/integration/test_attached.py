@@ -10,7 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import STANDIN, Answer, Cli, Runs, environment, kill_tree, run_critiqor, script
+from support import (
+    PATIENCE_SECONDS,
+    STANDIN,
+    Answer,
+    Cli,
+    Runs,
+    critiqor_command,
+    environment,
+    kill_tree,
+    run_critiqor,
+    script,
+    wait_until,
+)
 
 from critiqor.errors import ActiveSessionError, CritiqorError, OpenClawNotFoundError, UsageError
 from critiqor.lab.doctor import run_checks
@@ -351,7 +363,9 @@ def test_an_attach_that_died_half_way_can_be_detached_and_attached(
             with pytest.raises(Killed):
                 service.attach()
         again()
-    service.runs.finalize("run_001")
+        if again == service.detach:
+            service.runs.finalize("run_001")
+    service.runs.finalize("run_002")
     service.detach()
     assert "plugins" not in service.settings()
     assert service.settings()["env"] == {"KEY": SECRET}
@@ -457,7 +471,9 @@ def test_a_change_that_openclaw_refuses_is_said_with_its_reason_and_the_settings
     assert refused in error.value.message
     assert error.value.message.endswith("the configuration is immutable")
     assert '"allowConversationAccess":true' in str(error.value.fix)
-    assert not service.runs.folder.exists()
+    assert service.runs.status("run_001") == "ABORTED"
+    assert load_active_session(service.runs.folder) is None
+    assert any("to undo it: critiqor detach openclaw" in line for line in service.said) is (refused == "config patch")
     assert ("critiqor detach openclaw" in str(error.value.fix)) is (refused == "config patch")
     if refused == "plugins install":
         assert service.left() == ["openclaw.json"]
@@ -474,11 +490,11 @@ def test_settings_that_the_user_has_added_are_enough(service: Service) -> None:
     by_hand = json.loads(str(error.value.fix).split(": ", 1)[1])
     service.file.write_text(json.dumps(by_hand))
     result = service.attach()
-    assert (result.run_id, result.changes) == ("run_001", [])
+    assert (result.run_id, result.changes) == ("run_002", [])
     service.start()
     service.turn()
-    service.runs.finalize("run_001")
-    assert service.agent_runs("run_001") == ["standin-run-1"]
+    service.runs.finalize("run_002")
+    assert service.agent_runs("run_002") == ["standin-run-1"]
     back = service.detach()
     assert (back.restored, back.rewritten) == (False, False)
     assert service.settings() == by_hand
@@ -489,6 +505,66 @@ def test_a_runs_folder_with_another_session_is_refused_before_anything_changes(s
     with pytest.raises(ActiveSessionError, match="run_001 is MONITORING"):
         service.attach()
     assert service.file.read_text() == MINE
+
+
+SLOW = {"STANDIN_SLOW": "1500"}
+"""Like OpenClaw, the stand-in does not start while another process of it changes its settings, which takes a while."""
+
+
+def test_a_run_that_is_monitored_while_another_shell_attaches_is_not_disturbed(
+    service: Service, tmp_path: Path
+) -> None:
+    other = Runs(tmp_path / "other")
+    words = ("attach", "openclaw", "--openclaw-command", STANDIN, "--runs-dir", service.runs.folder)
+    attaching = subprocess.Popen(
+        critiqor_command(*words), env={**service.environment, **SLOW}, stdout=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: (service.state / "state-lifecycle").exists())
+    command = ("monitor", "openclaw", "--openclaw-command", STANDIN, "--runs-dir", other.folder, "--", "agent")
+    monitored = run_critiqor(*command, home=service.home)
+    out, _ = attaching.communicate(timeout=PATIENCE_SECONDS)
+    assert (monitored.returncode, attaching.returncode) == (0, 0), monitored.stderr
+    assert "waiting until `critiqor attach`" in monitored.stderr
+    assert "run_001 is being recorded" in out
+
+
+def test_two_that_attach_at_once_change_the_settings_once_and_the_other_one_says_why_not(service: Service) -> None:
+    words = ("attach", "openclaw", "--openclaw-command", STANDIN, "--runs-dir", service.runs.folder)
+    pipe = subprocess.PIPE
+    both = [
+        subprocess.Popen(critiqor_command(*words), env={**service.environment, **SLOW}, stdout=pipe, stderr=pipe)
+        for _ in range(2)
+    ]
+    ends = [(process, process.communicate(timeout=PATIENCE_SECONDS)[1].decode()) for process in both]
+    assert sorted(process.returncode for process, _ in ends) == [0, 1]
+    [said] = [said for process, said in ends if process.returncode]
+    assert "nothing was changed" in said or "another run is active" in said
+    assert "change: " not in said
+    assert service.runs.status("run_001") == "MONITORING"
+    assert service.detach().restored
+
+
+def test_an_openclaw_that_is_monitored_is_not_attached_to_and_nothing_changes(service: Service, tmp_path: Path) -> None:
+    other = Runs(tmp_path / "other")
+    words = ("monitor", "openclaw", "--openclaw-command", STANDIN, "--runs-dir", other.folder)
+    monitored = subprocess.Popen(
+        critiqor_command(*words, "--", "agent", "--hang"),
+        env=service.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: other.paths.journal_path("run_001").exists())
+        with pytest.raises(ActiveSessionError, match="nothing was changed"):
+            service.attach()
+        assert (service.file.read_text(), service.left()) == (MINE, ["openclaw.json"])
+        assert not service.runs.folder.exists()
+        assert monitored.poll() is None
+    finally:
+        monitored.terminate()
+        monitored.wait()
+    assert service.attach().run_id == "run_001"
 
 
 def test_one_openclaw_is_recorded_in_one_place_at_a_time(service: Service, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from support import (
 
 from critiqor.errors import CritiqorError, ExitCode, OpenClawNotFoundError, UsageError
 from critiqor.openclaw import plugin_folder
+from critiqor.processes import adopts_orphans
 from critiqor.recording import monitor as runtime
 from critiqor.recording.supervisor import Supervisor
 from critiqor.run.diagnosis import diagnose_run
@@ -80,6 +81,12 @@ def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def is_alive(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def pending_signals(pid: int) -> set[int]:
+    """The signals that a process was sent and has not got yet."""
+    [mask] = [line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "ShdPnd" in line]
+    return {number for number in range(1, 32) if int(mask, 16) & (1 << (number - 1))}
 
 
 def pid_in(path: Path) -> int:
@@ -209,12 +216,72 @@ def test_timeout_ends_children_that_ignore_it_and_grandchildren_that_left(monito
     assert not is_alive(pid_in(tmp_path / "grandchild"))
 
 
+DAEMON = PYTHON + (
+    "import os, pathlib, sys, time\n"
+    "here = pathlib.Path(sys.argv[0]).parent\n"
+    "if os.fork() == 0:\n"
+    "    os.setsid()\n"
+    "    if os.fork():\n"
+    "        os._exit(0)\n"
+    "    loop = 'import os, sys, time; open(sys.argv[1], \"w\").write(str(os.getpid())); time.sleep(600)'\n"
+    "    os.execve(sys.executable, ['daemon', '-c', loop, str(here / 'daemon.tmp')], {})\n"
+    "os.wait()\n"
+    "while not (here / 'daemon.tmp').exists() or not (here / 'daemon.tmp').read_text():\n"
+    "    time.sleep(0.01)\n"
+    "(here / 'daemon.tmp').rename(here / 'daemon')\n"
+)
+"""A program that leaves a process behind: detached by two forks, in a session of its own, with no environment."""
+
+
+def test_timeout_ends_a_daemon_that_detached_itself_and_cleared_its_environment(
+    monitor: Monitor, tmp_path: Path
+) -> None:
+    result = monitor.run(command=monitor.script(DAEMON + "time.sleep(600)\n"), timeout=2.0, attach_grace=60.0)
+    assert result.exit_code == ExitCode.TIMED_OUT
+    assert not psutil.pid_exists(pid_in(tmp_path / "daemon"))
+
+
+def test_a_daemon_that_is_left_behind_is_named_with_the_command_that_stops_it(
+    monitor: Monitor, runs: Runs, tmp_path: Path
+) -> None:
+    assert monitor.run(command=monitor.script(DAEMON + "sys.exit(7)\n")).exit_code == 7
+    pid = pid_in(tmp_path / "daemon")
+    name = psutil.Process(pid).name()
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert runs.notes("run_001", "process_end")[0]["payload"]["left_running"] == 1
+    assert monitor.said[-1].startswith(
+        "OpenClaw ended with exit code 7, but 1 process that it started is still running"
+    )
+    assert f"{pid} ({name})" in monitor.said[-1]
+    assert f"kill {pid}." in monitor.said[-1]
+    assert not adopts_orphans()
+
+
+def test_processes_of_others_are_neither_ended_nor_reaped(monitor: Monitor) -> None:
+    before = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    over = subprocess.Popen(["sh", "-c", "exit 3"], start_new_session=True)
+    try:
+        wait_until(lambda: psutil.Process(over.pid).status() == psutil.STATUS_ZOMBIE)
+        monitor.run("agent", "--hang", timeout=1.0)
+        assert before.poll() is None
+        assert over.wait() == 3
+    finally:
+        before.kill()
+        before.wait()
+
+
 def test_what_outlives_openclaw_is_counted(monitor: Monitor, runs: Runs, tmp_path: Path) -> None:
     child = monitor.script('#!/bin/sh\nsleep 600 >/dev/null 2>&1 &\necho $! > "$(dirname "$0")/left"\nexit 0\n')
     assert monitor.run(command=child).exit_code == 0
     [end] = runs.notes("run_001", "process_end")
     assert end["payload"]["left_running"] == 1
-    os.kill(pid_in(tmp_path / "left"), signal.SIGKILL)
+    pid = pid_in(tmp_path / "left")
+    assert f"{pid} (sleep)" in monitor.said[-1]
+    warned = run_critiqor("finalize", "--no-dashboard", "--runs-dir", runs.folder, home=tmp_path).stderr
+    os.kill(pid, signal.SIGKILL)
+    assert f"OpenClaw has ended, but 1 process that it started is still running: {pid} (sleep)" in warned
+    assert "to stop them: critiqor abort --stop run_001" in warned
 
 
 def test_missing_openclaw_says_what_to_install_and_is_aborted(monitor: Monitor, runs: Runs) -> None:
@@ -322,6 +389,50 @@ def test_run_without_recorder_is_reported_while_it_runs_and_at_its_end(monitor: 
     assert "did not load the recorder" in runs.evidence("run_001")["coverage"]["notes"][0]
 
 
+@pytest.mark.parametrize(
+    "harm", ['rm -rf "$CRITIQOR_RUNS_DIR"', 'rm -rf "$CRITIQOR_RUNS_DIR/run_001"; touch "$CRITIQOR_RUNS_DIR/run_001"']
+)
+def test_records_that_cannot_be_written_are_not_blamed_on_the_plugin(monitor: Monitor, harm: str) -> None:
+    wrapper = monitor.script(
+        "#!/bin/sh\n"
+        'until grep -q process_start "$CRITIQOR_RUNS_DIR/run_001.json"; do sleep 0.02; done\n'
+        f'{harm}\n[ -d "$CRITIQOR_RUNS_DIR" ] || touch "$CRITIQOR_RUNS_DIR"\n'
+        f'unset OPENCLAW_CONFIG_PATH\nexec {STANDIN} "$@"\n'
+    )
+    configuration = monitor.home / ".openclaw" / "openclaw.json"
+    configuration.parent.mkdir()
+    configuration.write_text(json.dumps({"plugins": {"load": {"paths": [str(plugin_folder())]}}}))
+    result = monitor.run(command=wrapper)
+    [said] = [line for line in monitor.said if line.startswith("NOTHING WAS RECORDED")]
+    assert result.attached
+    assert "the recorder plugin was loaded and produced" in said
+    assert "was removed while OpenClaw was running" in said
+    assert "--runs-dir" in said
+    assert "did not load" not in said
+
+
+def test_a_diagnosis_says_that_records_could_not_be_written(monitor: Monitor, runs: Runs) -> None:
+    # A folder where the journal should be is what a recorder sees of a disk without inodes, and root may do anything.
+    wrapper = monitor.script(f'#!/bin/sh\nmkdir "$CRITIQOR_RUNS_DIR/run_001/journal.jsonl"\nexec {STANDIN} "$@"\n')
+    assert monitor.run(command=wrapper).attached
+    (runs.paths.journal_path("run_001")).rmdir()
+    record = runs.finalize()
+    texts = json.dumps([record["failure_analysis"], runs.evidence("run_001")["coverage"]["notes"]])
+    assert "did not load" not in texts
+    assert "The recorder was loaded, but none of its records reached the disk" in texts
+
+
+def test_a_gateway_that_nobody_used_is_no_failure_of_the_recorder(monitor: Monitor, runs: Runs) -> None:
+    assert monitor.run("gateway", "run").exit_code == 0
+    [said] = [line for line in monitor.said if line.startswith("NO AGENT ACTIVITY WAS RECORDED")]
+    assert "no agent run took place while OpenClaw was running; the recorder worked" in said
+    record = runs.finalize()
+    findings = record["failure_analysis"]["findings"]
+    assert [(finding["type"], finding["severity"]) for finding in findings] == [("inspection_incomplete", "low")]
+    assert findings[0]["title"] == "No agent run took place"
+    assert "not observed" not in json.dumps(record["diagnosis"])
+
+
 def test_client_of_a_gateway_is_advised_to_monitor_the_gateway(monitor: Monitor) -> None:
     monitor.run("agent", "--message", "hi", command=monitor.script("#!/bin/sh\nexit 0\n"))
     assert any("critiqor monitor openclaw -- gateway run" in line for line in monitor.said)
@@ -399,9 +510,16 @@ MONITOR_STANDIN = ("monitor", "openclaw", "--openclaw-command", STANDIN)
 class Running:
     """`critiqor monitor openclaw` in a process of its own, around a stand-in that stays."""
 
-    def __init__(self, home: Path, runs: Runs, **options: Any) -> None:
+    def __init__(
+        self,
+        home: Path,
+        runs: Runs,
+        words: tuple[str, ...] = ("agent", "--hang"),
+        seen: bytes = b'"agent_end"',
+        **options: Any,
+    ) -> None:
         self.runs = runs
-        command = critiqor_command(*MONITOR_STANDIN, "--runs-dir", runs.folder, "--", "agent", "--hang")
+        command = critiqor_command(*MONITOR_STANDIN, "--runs-dir", runs.folder, "--", *words)
         self.process = subprocess.Popen(
             command,
             env=environment(home),
@@ -412,7 +530,7 @@ class Running:
             **options,
         )
         journal = runs.paths.journal_path("run_001")
-        wait_until(lambda: journal.exists() and b'"agent_end"' in journal.read_bytes())
+        wait_until(lambda: journal.exists() and seen in journal.read_bytes())
         wait_until(lambda: runs.notes("run_001", "process_start"))
         self.child = psutil.Process(runs.notes("run_001", "process_start")[0]["payload"]["pid"])
 
@@ -455,6 +573,31 @@ def test_signal_reaches_the_child_and_decides_the_exit_code(
     assert runs.notes("run_001", "error_event")[0]["payload"]["reason"] == reason
     assert runs.status("run_001") == "MONITORING"
     assert runs.finalize()["status"] == "COMPLETED"
+
+
+def test_ctrl_c_is_130_even_if_a_shell_sends_term_as_well(running: Running, runs: Runs) -> None:
+    running.child.suspend()  # so that both signals arrive before it ends
+    wait_until(lambda: running.child.status() == psutil.STATUS_STOPPED)
+    running.signal(signal.SIGINT)
+    running.signal(signal.SIGTERM)
+    wait_until(lambda: {signal.SIGINT, signal.SIGTERM} <= pending_signals(running.child.pid))
+    running.child.resume()
+    assert running.end()[0] == ExitCode.INTERRUPTED
+    assert runs.notes("run_001", "error_event")[0]["payload"]["reason"] == "interrupted"
+
+
+def test_ctrl_c_before_an_agent_began_is_no_failure_of_the_recorder(tmp_path: Path, runs: Runs) -> None:
+    idle = Running(tmp_path, runs, words=("gateway", "run", "--hang"), seen=b'"recorder_attached"')
+    try:
+        idle.signal(signal.SIGINT)
+        code, said = idle.end()
+    finally:
+        idle.clean_up()
+    assert code == ExitCode.INTERRUPTED
+    assert "OpenClaw was interrupted before an agent run began; the recorder worked" in said
+    record = runs.finalize()
+    assert "not observed" not in json.dumps(record["diagnosis"])
+    assert record["failure_analysis"]["findings"][0]["severity"] == "low"
 
 
 def test_second_shell_finalizes_while_the_agent_runs(running: Running, runs: Runs, tmp_path: Path) -> None:

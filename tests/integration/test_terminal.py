@@ -117,6 +117,31 @@ def test_keyboard_interrupt_reaches_the_program_and_is_130(shell: Shell, runs: R
     assert runs.notes("run_001", "error_event")[0]["payload"]["reason"] == "interrupted"
 
 
+def test_keyboard_interrupt_is_130_if_the_program_ends_itself_with_another_signal(shell: Shell, runs: Runs) -> None:
+    # As OpenClaw does if it takes long to end.
+    program = "import os, signal, time\nsignal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))\n"
+    script(
+        shell.folder / "program", f"#!{sys.executable}\n{program}print('up', flush=True)\nwhile True: time.sleep(1)\n"
+    )
+    shell.monitor()
+    shell.see("up\r\n")
+    shell.terminal.send(CTRL_C)
+    shell.see("critiqor finalize")
+    shell.prompt()
+    assert shell.exit_code() == 130
+    assert runs.notes("run_001", "error_event")[0]["payload"]["reason"] == "interrupted"
+
+
+def test_program_that_is_ended_without_ctrl_c_has_the_exit_code_of_its_signal(shell: Shell, runs: Runs) -> None:
+    shell.monitor()
+    shell.see("size 77 33")
+    wait_until(lambda: runs.notes("run_001", "process_start"))
+    psutil.Process(runs.notes("run_001", "process_start")[0]["payload"]["pid"]).terminate()
+    shell.see("critiqor finalize")
+    shell.prompt()
+    assert shell.exit_code() == 143
+
+
 def test_raw_program_gets_control_characters_as_they_are(shell: Shell) -> None:
     shell.monitor("-- chat raw")
     shell.see("size 77 33")

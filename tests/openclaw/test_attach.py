@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openclaw.rig import FINAL_WORDS, Rig, free_port, rig, wait_until
+from openclaw.rig import BIN, FINAL_WORDS, LOCAL_TURN, Rig, free_port, rig, wait_until
 from support import kill_tree
 
 VERSION = "2026.9.6"
@@ -113,3 +113,21 @@ def test_an_openclaw_whose_configuration_is_outside_of_its_state_folder_is_attac
         detached = answer(made, "detach", "openclaw")
         assert detached["restored"]
         assert not copied.exists()
+
+
+def test_a_monitored_openclaw_that_starts_while_another_shell_attaches_is_not_disturbed(tmp_path: Path) -> None:
+    with rig(tmp_path, VERSION, extra=EXTRA) as made:
+        other = str(tmp_path / "other")
+        attaching = subprocess.Popen(
+            [str(BIN / "critiqor"), "attach", "openclaw", "--runs-dir", other],
+            env=made.environment,
+            cwd=made.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        wait_until((made.configuration.parent / "critiqor" / "attachment.json").exists)
+        monitored = made.monitor(*LOCAL_TURN)
+        said = attaching.communicate()[1].decode()
+        assert (monitored.returncode, attaching.returncode) == (0, 0), f"{monitored.stderr}\n{said}"
+        assert answer(made, "detach", "openclaw")["restored"]

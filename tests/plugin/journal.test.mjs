@@ -375,3 +375,30 @@ test("event ids sort in the order of time, also across processes and when the cl
   const times = lines.map((event) => event.timestamp);
   assert.deepEqual(times, times.toSorted());
 });
+
+for (const [name, time] of [["before 1970", -5_000_000_000], ["in the far future", 8.6e15]]) {
+  test(`a clock ${name} loses no record, and ids stay valid and in order`, (t) => {
+    const run = newRun(t);
+    mock.method(Date, "now", () => time);
+    t.after(() => mock.restoreAll());
+    const claw = attach();
+    emit(claw, 2);
+    mock.restoreAll();
+    emit(claw, 1);
+    const lines = run.lines();
+    assert.deepEqual(sequences(lines), [1, 2, 3, 4]);
+    const ids = lines.map((event) => event.event_id);
+    assert.deepEqual(ids, ids.toSorted());
+    for (const id of ids) assert.match(id, /^evt_[0-9a-z]{9}_[0-9a-z]+_[0-9a-z]{5}$/);
+    for (const { timestamp } of lines) assert.match(timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  });
+}
+
+test("a start that is known from a duration with a fraction has a valid id", (t) => {
+  const run = newRun(t);
+  const claw = attach();
+  claw.hook("after_tool_call", { toolCallId: "c1", toolName: "exec", error: "no such tool", durationMs: 1.25 }, { runId: "r1", sessionKey: "s1" });
+  state().records.flush();
+  assert.ok(run.lines().length > 1);
+  for (const { event_id } of run.lines()) assert.match(event_id, /^evt_[0-9a-z]{9}_[0-9a-z]+_[0-9a-z]{5}$/);
+});

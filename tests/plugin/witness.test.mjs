@@ -171,3 +171,36 @@ test("a long journal does not delay the exit: its document is left to the monito
   assert.equal(run.lines().length, 12);
   assert.deepEqual(run.files(), ["journal.jsonl", "redaction.key"]);
 });
+
+for (const [how, rest] of [["exits", "process.exit(0);"], ["is killed", 'process.kill(process.pid, "SIGKILL");']]) {
+  test(`a process that ${how} before its event loop has turned once has reported its records`, async (t) => {
+    const run = newRun(t);
+    const received = await monitor(t);
+    await inProcess(run, recording(2, received.address, rest)).ended;
+    await until(() => received.lines().length >= (how === "exits" ? 5 : 4));
+    const [hello, ...reports] = received.lines();
+    assert.match(hello, /^hello /);
+    const digests = run.text().split("\n").slice(0, -1).map(digest);
+    assert.deepEqual(reports.slice(0, 3), digests.map((each, index) => `${index + 1} ${each}`));
+    assert.deepEqual(reports.slice(3), how === "exits" ? ["end"] : []);
+  });
+}
+
+test("reports are complete and in order after a monitor did not read for long", async (t) => {
+  const run = newRun(t);
+  const address = path.join(temporaryFolder(t), "witness");
+  let text = "";
+  const sockets = [];
+  const server = net.createServer({ pauseOnConnect: true }, (socket) => sockets.push(socket));
+  await new Promise((resolve) => server.listen(address, resolve));
+  t.after(() => server.close());
+  const wait = 'process.stdout.write("written"); await new Promise((resolve) => process.stdin.on("end", resolve).resume());';
+  const { child, ended, go } = inProcess(run, recording(3000, address, wait));
+  await new Promise((resolve) => child.stdout.once("data", resolve));
+  for (const socket of sockets) socket.on("data", (data) => (text += data)).resume();
+  go();
+  await ended;
+  await until(() => text.endsWith("end\n"));
+  const numbers = text.split("\n").slice(1, -2).map((line) => Number(line.split(" ")[0]));
+  assert.deepEqual(numbers, Array.from({ length: 3001 }, (_, index) => index + 1));
+});

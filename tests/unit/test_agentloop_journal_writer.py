@@ -14,6 +14,7 @@ from recordings import BEGIN, RUN, Recording, sequences
 from support import exit_code_of, fork
 
 from critiqor.agentloop.recording.journal_writer import CHECK_INTERVAL_MS, JournalWriter
+from critiqor.model.event import is_event_id
 from critiqor.storage import paths_for
 
 
@@ -91,6 +92,19 @@ def test_ids_sort_in_the_order_of_writing_even_when_the_clock_steps_back(journal
     assert ids == sorted(ids) and sequences(lines_of(journal)) == [1, 2, 3, 4]
     times = [line["timestamp"] for line in lines_of(journal)]
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize("wrong", [-5_000_000_000, -500, 8_600_000_000_000_000])
+def test_a_wrong_clock_loses_no_record_and_ids_stay_valid_and_in_order(
+    journal: JournalWriter, clock: Clock, wrong: int
+) -> None:
+    clock.now = wrong
+    assert write(journal, 2) == [True, True]
+    clock.now = BEGIN
+    assert write(journal, 1) == [True]
+    ids = [line["event_id"] for line in lines_of(journal)]
+    assert ids == sorted(ids)
+    assert all(is_event_id(each) for each in ids)
 
 
 def test_a_full_disk_loses_records_and_leaves_a_gap(journal: JournalWriter, clock: Clock) -> None:

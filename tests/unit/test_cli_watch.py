@@ -38,6 +38,7 @@ from critiqor.run.store import Run
 from critiqor.run.tail import MAX_READ_BYTES, Figures, Follower, Totals
 from critiqor.session import abort_session, append_event_to_run, request_finalize
 from critiqor.storage.journal import MAX_LINE
+from critiqor.storage.lock import exclusive
 
 CTRL_C = "\x03"
 USAGE = {"input": 1000, "output": 20, "cacheRead": 500, "cost": {"total": 0.25}}
@@ -355,3 +356,14 @@ def live_lines(columns: int, rows: int, **figures: Any) -> list[str]:
     out = io.StringIO()
     Console(file=out, width=columns, height=rows, color_system=None).print(live)
     return out.getvalue().splitlines()
+
+
+def test_a_run_that_another_process_finalizes_is_not_to_be_finalized_again(runs: Runs, cli: Cli) -> None:
+    run_id = runs.start()
+    request_finalize(run_id, runs_dir=runs.folder)
+    with exclusive(runs.paths.finalize_lock_path(run_id)):
+        during = cli("watch", run_id, "--runs-dir", runs.folder).err
+    assert "another process is finalizing it. Next: critiqor show run_001" in during
+    assert "critiqor finalize" not in during
+    # Its process was killed: nobody holds the lock.
+    assert "Next: critiqor finalize run_001" in cli("watch", run_id, "--runs-dir", runs.folder).err

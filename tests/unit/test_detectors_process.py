@@ -259,11 +259,13 @@ def test_agent_run_that_failed_because_something_in_it_was_aborted_is_found() ->
 
 def test_recording_without_an_agent_is_no_clean_bill() -> None:
     story = Story().event("gateway_start").event("session_start").event("gateway_stop")
-    diagnosis = story.diagnosis(agent_events=0, notes=["The recorder was attached, but recorded no agent activity."])
+    diagnosis = story.diagnosis(agent_events=0)
     (finding,) = diagnosis.failure_analysis.findings
-    assert (finding.type, finding.severity) == ("inspection_incomplete", "high")
+    assert (finding.cause, finding.severity) == ("inspection_incomplete:idle", "low")
     assert (diagnosis.trust_score, diagnosis.confidence_score, diagnosis.readiness) == (None, 0, "unknown")
-    assert finding.explanation == "The recorder was attached, but recorded no agent activity."
+    assert diagnosis.headline == "No agent run took place"
+    lossy = story.diagnosis(agent_events=0, missing_records=5)
+    assert lossy.headline == "The agent was not observed"
 
 
 def test_reason_why_nothing_was_recorded_is_told() -> None:

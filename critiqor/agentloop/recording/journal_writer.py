@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from critiqor.model import event_id_for, iso_from_ms, now_ms
+from critiqor.model.event import LAST_ID_MS
 from critiqor.storage import SessionPaths
 from critiqor.storage.atomic import FILE_MODE
 from critiqor.storage.audit.closing_records import ClosingFile
@@ -72,14 +73,17 @@ class JournalWriter:
         """Whether the recording is sealed, so that nothing more is written."""
         self._sequence = 0
         self._latest = 0
-        self._next_check = 0
+        self._next_check: int | None = None
         self._descriptor: int | None = None
         self._filter: RecordFilter | None = None
         self._torn = False
 
     def now(self) -> int:
-        """Return the time for the next record in ms since 1970; it never decreases, even if the clock does."""
-        self._latest = max(self._latest, self._clock())
+        """Return the time for the next record in ms since 1970; it never decreases, even if the clock does.
+
+        It is one that an event id can have, even if the clock is wrong.
+        """
+        self._latest = max(self._latest, min(self._clock(), LAST_ID_MS))
         return self._latest
 
     def append(self, record: dict[str, Any], at: int) -> bool:
@@ -148,7 +152,8 @@ class JournalWriter:
 
     def _prepare(self) -> RecordFilter | None:
         now = self._clock()
-        if self.is_sealed or 0 <= self._next_check - now <= CHECK_INTERVAL_MS:
+        is_checked = self._next_check is not None and 0 <= self._next_check - now <= CHECK_INTERVAL_MS
+        if self.is_sealed or is_checked:
             return self._filter
         self._next_check = now + CHECK_INTERVAL_MS
         try:

@@ -1,6 +1,6 @@
 // Reports each record to the monitor before it is written. The monitor counts in its own memory, where the agent cannot
-// change anything, so that records which are missing, changed or added later can be found. Nothing waits for the monitor,
-// and without one the recorder works as before.
+// change anything, so that records which are missing, changed or added later can be found. Nothing waits for the monitor
+// except the end of the process, for a moment, and without a monitor the recorder works as before.
 
 import fs from "node:fs";
 import net from "node:net";
@@ -9,13 +9,17 @@ import { errorCode } from "./journal.js";
 
 /** Characters that may wait for a monitor that does not read; later reports are dropped, which the monitor notices. */
 const MAX_WAITING = 4 << 20;
+const PAUSE_MS = 5; // between two attempts to send what waits
+const TRIES_AT_EXIT = 20;
 
-/** Sends reports over the socket of a monitor. Never throws, never waits. */
+/** Sends reports over the socket of a monitor. Never throws, and waits only at the end. */
 export class Witness {
   /** @type {net.Socket | null} */
   #socket = null;
   #descriptor = -1;
-  #waiting = ""; // until the connection is made
+  #waiting = ""; // until the connection is made, and while the monitor is slower than this recorder
+  /** @type {NodeJS.Timeout | null} */
+  #retry = null;
 
   /**
    * @param {string} address the path of the socket
@@ -26,9 +30,15 @@ export class Witness {
     try {
       const socket = (this.#socket = net.connect(address));
       socket.unref(); // it must not keep the agent's process alive
-      socket.once("connect", () => this.#connected(socket));
+      socket.once("connect", () => this.#flush());
       socket.on("error", () => this.#disconnect());
       socket.on("close", () => this.#disconnect());
+      // A Unix socket is connected at once, before the event: a process that ends soon has reported by then. Only a
+      // synchronous write is certain to be made before a process that is killed or exits is gone. Node has no public name
+      // for the descriptor; without one, writes are queued.
+      const handle = /** @type {{ fd?: number } | undefined} */ (Reflect.get(socket, "_handle"));
+      this.#descriptor = handle?.fd ?? -1;
+      this.#flush();
     } catch {
       this.#disconnect();
     }
@@ -56,9 +66,13 @@ export class Witness {
     this.#send("sealed\n");
   }
 
-  /** The recorder ends properly. */
+  /** The recorder ends properly. Waits a moment if the monitor is too busy to read, so that its counts are complete. */
   end() {
     this.#send("end\n");
+    for (let attempt = 0; attempt < TRIES_AT_EXIT && this.#descriptor >= 0 && this.#waiting !== ""; attempt += 1) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
+      this.#flush();
+    }
     this.#socket?.end();
     this.#descriptor = -1;
   }
@@ -68,31 +82,29 @@ export class Witness {
     return this.#socket !== null;
   }
 
-  /** @param {net.Socket} socket */
-  #connected(socket) {
-    // Only a synchronous write is certain to be made before a process that is killed or exits is gone. Node has no public
-    // name for the descriptor; without one, writes are queued.
-    const handle = /** @type {{ fd?: number } | undefined} */ (Reflect.get(socket, "_handle"));
-    this.#descriptor = handle?.fd ?? -1;
-    const waiting = this.#waiting;
-    this.#waiting = "";
-    this.#send(waiting);
-  }
-
   /** @param {string} text */
   #send(text) {
-    const socket = this.#socket;
-    if (socket === null) return;
-    if (socket.connecting) {
-      if (this.#waiting.length < MAX_WAITING) this.#waiting += text;
-      return;
-    }
+    if (this.#socket === null) return;
+    if (this.#waiting.length < MAX_WAITING) this.#waiting += text;
+    this.#flush();
+  }
+
+  /** Sends what waits, as far as that is possible without waiting. */
+  #flush() {
     try {
-      let sent = 0;
-      if (this.#descriptor >= 0 && socket.writableLength === 0) sent = writeNow(this.#descriptor, text);
-      if (sent < text.length && socket.writableLength < MAX_WAITING) socket.write(text.slice(sent));
+      if (this.#descriptor >= 0) this.#waiting = this.#waiting.slice(writeNow(this.#descriptor, this.#waiting));
+      else if (this.#socket?.connecting === false) {
+        this.#socket.write(this.#waiting);
+        this.#waiting = "";
+      }
     } catch {
       this.#disconnect();
+    }
+    if (this.#waiting !== "" && this.#retry === null) {
+      this.#retry = setTimeout(() => {
+        this.#retry = null;
+        if (this.#waiting !== "") this.#flush();
+      }, PAUSE_MS).unref();
     }
   }
 

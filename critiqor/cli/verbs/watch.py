@@ -40,6 +40,7 @@ def watch(run: str | None, runs_dir: str, as_json: bool) -> None:
     """
     from critiqor.run.store import RunStore
     from critiqor.run.tail import Follower
+    from critiqor.storage.lock import is_held
 
     store = RunStore(runs_dir)
     follower = Follower(_active(store) if run is None else store.run(run))
@@ -47,7 +48,7 @@ def watch(run: str | None, runs_dir: str, as_json: bool) -> None:
     run_id, over = follower.run.id, None
     with suppress(KeyboardInterrupt):
         over = _draw(follower) if can_draw(sys.stdout) and not as_json else _print(follower, as_json=as_json)
-    end = _end(follower.head, over)
+    end = _end(follower.head, over, is_finalizing=over is not None and is_held(store.paths.finalize_lock_path(run_id)))
     if as_json:
         data = {"run_id": run_id, "over": over, "figures": follower.totals().figures, "next": end.following}
         answer_line("watch", {"end": data})
@@ -132,8 +133,11 @@ class _End(NamedTuple):
     """The suggested next command."""
 
 
-def _end(head: RunHead, over: str | None) -> _End:
+def _end(head: RunHead, over: str | None, *, is_finalizing: bool = False) -> _End:
     run_id = head.run_id
+    if head.status == "FINALIZING" and is_finalizing:
+        following = f"critiqor show {run_id}   when that is done"
+        return _End(f"{run_id} has ended, and another process is finalizing it", add_runs_dir(following))
     if over is None:
         following = f"critiqor watch {run_id}   (or: critiqor finalize {run_id})"
         return _End(f"{run_id} is still being recorded", add_runs_dir(following))

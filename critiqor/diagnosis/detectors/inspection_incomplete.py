@@ -15,11 +15,13 @@ _ADVICE = {
     "not_closed": "See `coverage` in session.json. Usual causes: a killed process, a full disk.",
     "cut": RUN_AGAIN,
     "interrupted": START_AGAIN,
+    "idle": "Give the agent a task while it is recorded.",
     "not_understood": "Convert the file to one of the formats in docs/importing.md, and import it again.",
 }
 _RECORD_AGAIN = "Record again: the coverage block shows agent events and no lost records."
 _VERIFICATIONS = {
     "interrupted": "Record again: the coverage block shows agent events.",
+    "idle": "Record again: the coverage block shows agent events.",
     "cut": "Record again: let the agent finish, then run `critiqor finalize`.",
     "not_understood": "Import again: the coverage block shows agent events, and no entries that were not understood.",
 }
@@ -39,6 +41,9 @@ class InspectionIncomplete(RecordingDetector):
         if recording.was_stopped_before_agents:
             title = "OpenClaw was interrupted before an agent began"
             return [_draft(recording, "interrupted", "low", title, "Nothing is known about agents: none had started.")]
+        if recording.was_idle:
+            explanation = "The recorder was attached and lost no record; OpenClaw started no agent run."
+            return [_draft(recording, "idle", "low", "No agent run took place", explanation)]
         if coverage.agent_events == 0:
             why = recording.not_attached.error if recording.not_attached is not None else None
             note = coverage.notes[0] if coverage.notes else "No agent event was recorded."
@@ -68,7 +73,7 @@ def _end_of(recording: Recording) -> str:
 
 def _draft(recording: Recording, how: str, severity: Severity, title: str, explanation: str) -> Draft:
     at = recording.not_attached or recording.process_start
-    if how in ("cut", "interrupted"):
+    if how in ("cut", "interrupted", "idle"):
         at = recording.process_end or recording.last_event
     event_id = at.event_id if at is not None else recording.first_event
     return Draft(
