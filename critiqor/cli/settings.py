@@ -8,7 +8,6 @@ settings in it that cannot be used are ignored with a warning.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -43,8 +42,9 @@ def default_map(verbs: Iterable[str]) -> dict[str, Any]:
 
 
 def _read_user_file() -> dict[str, Any]:
-    base = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
-    path = Path(base) / "critiqor" / "config.toml"
+    from critiqor.storage.paths import user_folder
+
+    path = user_folder() / "config.toml"
     return _read_strict(path, KEYS) if path.is_file() else {}
 
 

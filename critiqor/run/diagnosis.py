@@ -35,12 +35,13 @@ from critiqor.model.formatting import format_sessions
 from critiqor.run.finalization import seal_aborted
 from critiqor.run.importing import import_facts
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
-from critiqor.storage import exclusive, write_json
+from critiqor.storage import exclusive
 from critiqor.storage import run_record as records
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.redaction import Redactor
+from critiqor.storage.seals.diagnosis_seal import write_diagnosis
+from critiqor.storage.seals.verification import file_digest
 from critiqor.storage.session_document import SessionDocumentWriter, events_containing, read_sealed_events
-from critiqor.storage.verification import file_digest
 from critiqor.timeline import Timing
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def diagnose(run: Run) -> Diagnosis:
         raise BrokenRecordError(message, fix=f"critiqor verify {run.id}")
     diagnosis = _diagnose_sealed(run.evidence_path, run.id, seal.digest, run.coverage(), run.timeline_path)
     with exclusive(run.paths.lock_path):
-        write_json(run.diagnosis_path, diagnosis)
+        write_diagnosis(run.diagnosis_path, diagnosis)
         records.rewrite_diagnosis(run.paths, run.id, diagnosis)
     return diagnosis
 

@@ -21,7 +21,7 @@ from critiqor.storage.session_document import read_coverage, read_sealed_events
 if TYPE_CHECKING:
     from critiqor.model.timeline import TimelineSummary
     from critiqor.storage.redaction import Redactor
-    from critiqor.storage.verification import Verification
+    from critiqor.storage.seals.verification import Verification
 
 DEFAULT_RUNS_DIR = "runs"
 
@@ -145,11 +145,16 @@ class Run:
         if diagnosis.evidence_digest != head.seal.digest:
             message = f"the diagnosis of {self.id} does not match its sealed evidence"
             raise BrokenRecordError(message, fix=f"critiqor diagnose {self.id}")
+        from critiqor.storage.seals.diagnosis_seal import diagnosis_problem, read_diagnosis_seal
+
+        sealed = read_diagnosis_seal(self.diagnosis_path)
+        if (problem := diagnosis_problem(sealed, is_required=head.seal.record is not None)) is not None:
+            raise BrokenRecordError(f"{self.id}: {problem}", fix=f"critiqor diagnose {self.id}")
         return diagnosis
 
     def verify(self) -> Verification:
         """Compare the evidence with its seal, and locate every difference."""
-        from critiqor.storage.verification import verify_run
+        from critiqor.storage.seals.verification import verify_run
 
         return verify_run(self.paths, self.id)
 

@@ -66,6 +66,17 @@ class RunView:
 
         return anonymous_head(self._head)
 
+    @property
+    def diagnosed_head(self) -> RunHead:
+        """The head of the record with headline and scores from the diagnosis: the record has copies, not sealed."""
+        found = self.diagnosis
+        return msgspec.structs.replace(
+            self.head,
+            headline=found.headline if found is not None else None,
+            trust_score=found.trust_score if found is not None else None,
+            confidence_score=found.confidence_score if found is not None else None,
+        )
+
     @cached_property
     def integrity(self) -> Integrity:
         """Whether the evidence is still what was sealed and diagnosed; an anonymous viewer does not see which file."""

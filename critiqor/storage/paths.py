@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -34,6 +35,10 @@ class SessionPaths(msgspec.Struct, frozen=True):
     def diagnosis_path(self, run_id: str) -> Path:
         """The diagnosis of the evidence."""
         return self.runs_dir.joinpath(_checked(run_id), "diagnosis.json")
+
+    def visibility_path(self, run_id: str) -> Path:
+        """Who may see the run, and every change of it; it exists once the visibility was changed."""
+        return self.runs_dir.joinpath(_checked(run_id), "visibility.json")
 
     def journal_path(self, run_id: str) -> Path:
         """The journal to which recorders append events."""
@@ -97,6 +102,12 @@ class SessionPaths(msgspec.Struct, frozen=True):
         files = (path for path in self.runs_dir.iterdir() if path.suffix == ".json" and path != self.active_path)
         names = (path.stem for path in files)
         return sorted((name for name in names if _RUN_ID.fullmatch(name)), key=_natural_order)
+
+
+def user_folder() -> Path:
+    """Return the folder of the user's settings and signing key, which need not exist."""
+    base = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
+    return Path(base) / "critiqor"
 
 
 def paths_for(runs_dir: str | Path) -> SessionPaths:

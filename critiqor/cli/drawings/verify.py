@@ -9,7 +9,7 @@ from rich.text import Text
 
 from critiqor.cli.terminal.styled_text import indented, next_command, styled, untrusted
 from critiqor.cli.terminal.tables import facts_grid
-from critiqor.storage.verification import Verification
+from critiqor.storage.seals.verification import Verification
 
 
 def seal_drawing(result: Verification) -> Group:

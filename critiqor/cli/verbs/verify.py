@@ -14,7 +14,7 @@ from critiqor.errors import ExitCode
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from critiqor.storage.verification import Verification
+    from critiqor.storage.seals.verification import Verification
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
