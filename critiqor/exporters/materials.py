@@ -135,7 +135,7 @@ def _gather_report(view: RunView, options: ExportOptions) -> Gathered:
 
 def _gather_gate(view: RunView, options: ExportOptions) -> Gathered:
     report = _report(view)
-    gate = apply_policy(options.policy, report.diagnosis, report.evidence)
+    gate = apply_policy(options.policy, report.diagnosis, view.verify())
     return Gathered(GateReport(report, gate), integrity_notes(view))
 
 

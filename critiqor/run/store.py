@@ -152,11 +152,24 @@ class Run:
             raise BrokenRecordError(f"{self.id}: {problem}", fix=f"critiqor diagnose {self.id}")
         return diagnosis
 
-    def verify(self) -> Verification:
-        """Compare the evidence with its seal, and locate every difference."""
-        from critiqor.storage.seals.verification import verify_run
+    def verify(self, *, rediagnose: bool = False) -> Verification:
+        """Compare the files of the run with their seals, locate every difference, and check the signatures.
 
-        return verify_run(self.paths, self.id)
+        With `rediagnose`, the sealed evidence is diagnosed once more and compared with diagnosis.json, which takes as
+        long as `critiqor diagnose`.
+        """
+        from critiqor.model.verdict import Check
+        from critiqor.storage.seals.verification import verify_run, with_checks
+
+        found = verify_run(self.paths, self.id)
+        changed = {check.name for check in found.checks if check.state == "failed"} & {"evidence", "timeline"}
+        if changed or not rediagnose:
+            text = "the evidence was changed" if changed else "the evidence was not diagnosed once more"
+            fix = None if changed else f"critiqor check {self.id} --rediagnose"
+            return with_checks(found, [Check(name="rediagnosis", state="not checked", explanation=text, fix=fix)])
+        from critiqor.run.diagnosis import check_diagnosis
+
+        return with_checks(found, [check_diagnosis(self)])
 
     def timing(self) -> TimelineSummary:
         """Read OpenClaw's timeline, and split its turns by the recorded events."""

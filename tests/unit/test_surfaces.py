@@ -38,6 +38,7 @@ COST, TIME, VERDICT = "at least $2.39", "35.00 s", "ready"
 OTHER_VERBS = {
     *("monitor", "attach", "detach", "completion", "doctor", "agent"),  # they answer about no finished run
     *("import", "demo", "lab"),  # they answer about runs that they have just sealed themselves
+    "keys",  # it answers about the user's key
     "dashboard",  # its pages are tried one by one
     "explain",  # one finding, without the verdict on the run
 }

@@ -56,7 +56,7 @@ def _check(message: bytes, file: str, moment: str) -> SignatureResult:
     fingerprint = found.group() if found is not None else "unknown"
     trusted = trusted_signers_path()
     if not trusted.is_file():
-        return _untrusted(fingerprint)
+        return _untrusted(fingerprint, "not checked")
     valid_at = f"-Overify-time={_local_time(moment)}"
     known = run_keygen("-Y", "find-principals", "-s", file, "-f", str(trusted), valid_at)
     names = known.stdout.replace(",", "\n").split()
@@ -65,7 +65,7 @@ def _check(message: bytes, file: str, moment: str) -> SignatureResult:
         if "expired" in said or "not yet valid" in said:
             text = f"the key {fingerprint} was not valid when it signed, {moment}, according to {trusted}"
             return SignatureResult("failed", text, fix=f"correct valid-before or valid-after in {trusted}")
-        return _untrusted(fingerprint)
+        return _untrusted(fingerprint, "failed")
     name = names[0]
     checked = run_keygen(
         *("-Y", "verify", "-n", NAMESPACE, "-s", file, "-f", str(trusted), "-I", name, valid_at), message=message
@@ -76,11 +76,12 @@ def _check(message: bytes, file: str, moment: str) -> SignatureResult:
     return SignatureResult("passed", f"signed by {name} ({fingerprint})", name)
 
 
-def _untrusted(fingerprint: str) -> SignatureResult:
-    text = f"signed with a key that is not trusted: {fingerprint}"
+def _untrusted(fingerprint: str, state: CheckState) -> SignatureResult:
+    """Return the result for an unknown key: a failure only for a user who has said whom to trust."""
     trusted = trusted_signers_path()
+    text = f"signed with a key that is not trusted: {fingerprint}"
     fix = f"compare it with `critiqor keys show` of the signer, then add the line that it prints to {trusted}"
-    return SignatureResult("failed", text, fix=fix)
+    return SignatureResult(state, text, fix=fix)
 
 
 def _local_time(moment: str) -> str:

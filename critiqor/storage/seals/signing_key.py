@@ -28,13 +28,15 @@ INSTALL = "install OpenSSH (its package is called openssh-client or openssh), th
 class SigningKey(msgspec.Struct, frozen=True, kw_only=True):
     """The user's key and the people whose signatures are trusted."""
 
-    path: Path
+    path: str
+    """The private key."""
     name: str
     """Name of the signer."""
     fingerprint: str
     trusted_line: str
     """The line by which others trust this key."""
-    trusted_signers: Path
+    trusted_signers: str
+    """The file with the trusted signers."""
     signers: list[str]
     """Names of the trusted signers."""
 
@@ -87,11 +89,11 @@ def read_signing_key() -> SigningKey:
     if listed.returncode or fingerprint is None:
         raise CritiqorError(f"{path}.pub cannot be read: {_reason(listed)}", fix=_restore_public(path))
     return SigningKey(
-        path=path,
+        path=str(path),
         name=line.split(" ", 1)[0],
         fingerprint=fingerprint.group(),
         trusted_line=line,
-        trusted_signers=trusted_signers_path(),
+        trusted_signers=str(trusted_signers_path()),
         signers=_signers(),
     )
 

@@ -25,6 +25,7 @@ from critiqor.storage.run_record import load, load_head
 from critiqor.storage.seals.diagnosis_seal import FoundSeal, diagnosis_problem, read_diagnosis_seal
 from critiqor.storage.seals.record_digest import record_digest, record_problem
 from critiqor.storage.seals.signatures import check_signature, diagnosis_message, evidence_message
+from critiqor.storage.seals.signing_key import key_path
 from critiqor.storage.session_document import encode, read_coverage
 
 
@@ -159,7 +160,7 @@ def _diagnosis_check(run_id: str, seal: Seal, diagnosis: _Diagnosed | None, foun
 
 def _evidence_signature(head: RunHead, seal: Seal) -> Check:
     if seal.signature is None:
-        return _not_signed("evidence_signature", "the evidence", seal.unsigned)
+        return _not_signed("evidence_signature", "the evidence", seal.unsigned, None)
     message = evidence_message(head.run_id, seal.digest, record_digest(head))
     return _signature("evidence_signature", "evidence and record", message, seal.signature, seal.sealed_at)
 
@@ -167,14 +168,18 @@ def _evidence_signature(head: RunHead, seal: Seal) -> Check:
 def _diagnosis_signature(run_id: str, diagnosis: _Diagnosed, found: FoundSeal | None) -> Check:
     name = "diagnosis_signature"
     if found is None or found.seal.signature is None:
-        return _not_signed(name, "the diagnosis", found.seal.unsigned if found is not None else None)
+        why = found.seal.unsigned if found is not None else None
+        return _not_signed(name, "the diagnosis", why, f"critiqor diagnose {run_id}")
     message = diagnosis_message(run_id, diagnosis.evidence_digest, diagnosis.rule_set_version, found.found)
     return _signature(name, "diagnosis", message, found.seal.signature, diagnosis.generated_at)
 
 
-def _not_signed(name: str, what: str, why: str | None) -> Check:
+def _not_signed(name: str, what: str, why: str | None, fix: str | None) -> Check:
+    """Return the check of a missing signature; `fix` is how to sign with a key that exists now."""
     text = f"{what} is not signed" + (f": {why}" if why else "")
-    return Check(name=name, state="not checked", explanation=text, fix=None if why else "critiqor keys init")
+    return Check(
+        name=name, state="not checked", explanation=text, fix=fix if key_path().exists() else "critiqor keys init"
+    )
 
 
 def _signature(name: str, what: str, message: bytes, signature: str, moment: str) -> Check:
