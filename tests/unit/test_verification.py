@@ -150,6 +150,24 @@ def test_new_digest_in_the_record_does_not_hide_a_change(sealed: Runs) -> None:
     assert any("event 2" in problem for problem in verify(sealed).problems)
 
 
+def test_an_event_that_was_changed_in_both_files_is_located_by_the_journal(sealed: Runs) -> None:
+    change_evidence(sealed, lambda content: content.replace(b"hello", b"hallo"))
+    change_record(sealed, lambda content: content.replace(b"hello", b"hallo"))
+    event = sealed.evidence("run_001")["events"][1]["event_id"]
+    problem = verify(sealed).problems[0]
+    assert problem.startswith(f"session.json was changed: event 2 ({event}) differs, at byte ")
+    assert problem.endswith("(compared with journal.jsonl)")
+
+
+def test_a_change_beside_the_events_is_not_blamed_on_redacted_secrets(runs: Runs) -> None:
+    runs.seal(
+        attached(at=1), recorded(2, at=1, payload={"text": "api_key=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123"})
+    )
+    assert "[redacted:" in runs.evidence_bytes("run_001").decode()
+    change_evidence(runs, lambda content: content.replace(b'"total_events":', b'"total_events":1'))
+    assert verify(runs).problems[0].endswith("the events are unchanged; other parts of the file were changed")
+
+
 def test_aborted_run_can_be_verified_once_it_is_sealed(runs: Runs) -> None:
     run_id = runs.start()
     runs.write(run_id, attached(), recorded(2, payload={"text": "hello"}))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -126,23 +126,31 @@ def _record_check(paths: SessionPaths, head: RunHead, seal: Seal, *, has_evidenc
     return _check("record", problems, f"{record.name} is unchanged since sealing, except for who may see the run")
 
 
+class _Copies(msgspec.Struct):
+    """What a record copies from diagnosis.json; its event log can be large and is not decoded."""
+
+    headline: Any = None
+    trust_score: Any = None
+    confidence_score: Any = None
+    failure_analysis: Any = None
+    causal_graph: Any = None
+    cost_analysis: Any = None
+    diagnosis: Any = None
+
+
 def _differing_copy(paths: SessionPaths, run_id: str) -> str | None:
     """Return which copy of a member of diagnosis.json in the record differs; None if none does or can be read."""
     try:
         diagnosis = msgspec.json.decode(paths.diagnosis_path(run_id).read_bytes())
-        record = load(paths, run_id)
-    except (OSError, BrokenRecordError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        copies = msgspec.json.decode(paths.run_path(run_id).read_bytes(), type=_Copies)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if not isinstance(diagnosis, dict) or record.diagnosis is None:
+    if not isinstance(diagnosis, dict) or copies.diagnosis is None:
         return None
     diagnosis.pop("seal", None)
-    copies = {name: getattr(record, name) for name in _COPIED}
-    if (differing := next((name for name, copy in copies.items() if copy != diagnosis.get(name)), None)) is not None:
-        return differing
-    return None if record.diagnosis == diagnosis else "diagnosis"
-
-
-_COPIED = ("headline", "trust_score", "confidence_score", "failure_analysis", "causal_graph", "cost_analysis")
+    expected = {**diagnosis, "diagnosis": diagnosis}
+    names = _Copies.__struct_fields__
+    return next((name for name in names if getattr(copies, name) != expected.get(name)), None)
 
 
 def _diagnosis_check(run_id: str, seal: Seal, diagnosis: _Diagnosed | None, found: FoundSeal | None) -> Check:
