@@ -27,7 +27,7 @@ from critiqor.model.report import RunSummary
 from critiqor.model.usage import CostAnalysis
 from critiqor.session import write_json
 from critiqor.storage import write_bytes
-from critiqor.storage.seals.verification import file_digest
+from critiqor.storage.seals.digests import file_digest
 
 DAY_MS = 86_400_000
 RULES = "1"

@@ -36,7 +36,7 @@ from critiqor.privacy.trace import anonymous_profile
 from critiqor.privacy.visibility import EXPORT
 from critiqor.run.store import Run
 from critiqor.run.view import RunView
-from critiqor.storage.seals.verification import file_digest
+from critiqor.storage.seals.digests import file_digest
 from critiqor.timeline.profiles import read_cpu_profiles
 from critiqor.timeline.reader.citations import cited_moments
 

@@ -41,7 +41,7 @@ from critiqor.storage import run_record as records
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.redaction import Redactor
 from critiqor.storage.seals.diagnosis_seal import write_diagnosis
-from critiqor.storage.seals.verification import file_digest
+from critiqor.storage.seals.digests import file_digest
 from critiqor.storage.session_document import SessionDocumentWriter, events_containing, read_sealed_events
 from critiqor.timeline import Timing
 

@@ -14,8 +14,8 @@ from critiqor.model import RunHead
 from critiqor.model.verdict import Integrity
 from critiqor.run.store import Run
 from critiqor.storage.seals.diagnosis_seal import diagnosis_problem, read_diagnosis_seal
+from critiqor.storage.seals.digests import file_digest, sealed_timeline_problems
 from critiqor.storage.seals.record_digest import record_problem
-from critiqor.storage.seals.verification import file_digest, sealed_timeline_problems
 
 IntegrityCheck = Callable[[Run, RunHead, str | None], Integrity]
 

@@ -20,7 +20,7 @@ from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.store import Run
 from critiqor.storage.paths import user_folder
 from critiqor.storage.run_record import rewrite_diagnosis
-from critiqor.storage.seals import diagnosis_seal
+from critiqor.storage.seals import signing_key
 from critiqor.storage.seals.diagnosis_seal import write_diagnosis
 from critiqor.storage.seals.signing_key import Signed, key_path, trusted_signers_path
 
@@ -60,7 +60,7 @@ def forge(runs: Runs, monkeypatch: pytest.MonkeyPatch, **members: object) -> Non
     run = Run.load(RUN, runs.folder)
     forged = msgspec.structs.replace(run.diagnosis, **members)
     with monkeypatch.context() as patched:
-        patched.setattr(diagnosis_seal, "sign", lambda message: Signed())
+        patched.setattr(signing_key, "sign", lambda message: Signed())
         write_diagnosis(run.diagnosis_path, forged)
     rewrite_diagnosis(run.paths, run.id, forged)
 

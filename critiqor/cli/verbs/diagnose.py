@@ -95,7 +95,7 @@ def _recorded(file: Path, trace: ImportedTrace, *, as_json: bool) -> None:
     from critiqor.cli.texts.show import diagnosis_lines
     from critiqor.model.verdict import fresh_verdict
     from critiqor.run.diagnosis import diagnose_trace
-    from critiqor.storage.seals.verification import file_digest
+    from critiqor.storage.seals.digests import file_digest
 
     for note in trace.notes:
         say(note)

@@ -13,8 +13,6 @@ import msgspec
 
 from critiqor.model.diagnosis import Diagnosis
 from critiqor.storage.atomic import write_json
-from critiqor.storage.seals.signatures import diagnosis_message
-from critiqor.storage.seals.signing_key import sign
 
 _SEAL = b',\n  "seal": {'
 """Begin of the last member. A line break is escaped within strings, and deeper members have more spaces before them."""
@@ -52,6 +50,10 @@ class _Tail(msgspec.Struct, forbid_unknown_fields=True):
 
 def write_diagnosis(path: Path, diagnosis: Diagnosis) -> DiagnosisSeal:
     """Write a diagnosis.json with its seal, signed if the user has a key. Return the seal."""
+    # Imported here, because lists of runs only read seals.
+    from critiqor.storage.seals.signatures import diagnosis_message
+    from critiqor.storage.seals.signing_key import sign
+
     content = msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).removesuffix(b"\n}")
     digest = _digest(content)
     message = diagnosis_message(diagnosis.run_id, diagnosis.evidence_digest, diagnosis.rule_set_version, digest)

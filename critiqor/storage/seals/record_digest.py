@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -32,15 +33,15 @@ def record_problem(head: RunHead) -> str | None:
 
 def _without_defaults(value: Any) -> Any:
     """Return a struct as a dictionary without default values, so that a field of a later version changes no digest."""
-    if isinstance(value, list):
-        return [_without_defaults(each) for each in value]
-    if not isinstance(value, msgspec.Struct):
-        return value
-    names, defaults = value.__struct_fields__, value.__struct_defaults__
-    default_of = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
-    members = {name: getattr(value, name) for name in names}
-    return {
-        name: _without_defaults(each)
-        for name, each in members.items()
-        if name not in default_of or each != default_of[name]
-    }
+    if isinstance(value, msgspec.Struct):
+        members = ((name, default, getattr(value, name)) for name, default in _fields(type(value)))
+        return {name: _without_defaults(each) for name, default, each in members if each != default}
+    return [_without_defaults(each) for each in value] if isinstance(value, list) else value
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, Any]]:
+    """Return the fields of a struct with their defaults."""
+    names, defaults = kind.__struct_fields__, kind.__struct_defaults__
+    missing = [msgspec.NODEFAULT] * (len(names) - len(defaults))
+    return list(zip(names, (*missing, *defaults), strict=True))

@@ -6,7 +6,6 @@ sealed events, byte for byte, and the journal the events as they were recorded; 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice, zip_longest
@@ -16,13 +15,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from critiqor.errors import BrokenRecordError, NoActiveSessionError
-from critiqor.model.evidence import SealedFile
 from critiqor.model.record import RunHead, Seal
 from critiqor.model.verdict import Check
 from critiqor.storage import SessionPaths
-from critiqor.storage.journal import read_chunks
 from critiqor.storage.run_record import load, load_head
 from critiqor.storage.seals.diagnosis_seal import FoundSeal, diagnosis_problem, read_diagnosis_seal
+from critiqor.storage.seals.digests import file_digest, sealed_timeline_problems
 from critiqor.storage.seals.record_digest import record_digest, record_problem
 from critiqor.storage.seals.signatures import check_signature, diagnosis_message, evidence_message
 from critiqor.storage.seals.signing_key import key_path
@@ -194,25 +192,6 @@ def _signature(name: str, what: str, message: bytes, signature: str, moment: str
     result = check_signature(message, signature, moment)
     text = f"{what}: {result.explanation}"
     return Check(name=name, state=result.state, explanation=text, fix=result.fix, signer=result.signer)
-
-
-def file_digest(path: Path, limit: int | None = None) -> str | None:
-    """Return the digest for the verification of a file, or of its first `limit` bytes; None if there is no file."""
-    digest = hashlib.sha256()
-    try:
-        for data in read_chunks(path, limit):
-            digest.update(data)
-    except FileNotFoundError:
-        return None
-    return f"sha256:{digest.hexdigest()}"
-
-
-def sealed_timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]:
-    """Compare OpenClaw's timeline with its seal; lines written after the seal are not part of the evidence."""
-    digest = file_digest(path, sealed.bytes) if sealed is not None else None
-    if sealed is None or digest == sealed.digest:
-        return []
-    return [f"{path.name} " + ("is gone" if digest is None else "was changed")]
 
 
 class _Diagnosed(msgspec.Struct):
