@@ -10,7 +10,7 @@ from critiqor.errors import UsageError
 from critiqor.model import Diagnosis, Event, Finding
 from critiqor.run.store import DEFAULT_RUNS_DIR, RunStore
 from critiqor.run.store import Run as StoredRun
-from critiqor.storage.verification import Verification
+from critiqor.storage.seals.verification import Verification
 
 if TYPE_CHECKING:
     from critiqor.exporters import Export
@@ -68,7 +68,7 @@ def diagnose(what: StoredRun | str | Path) -> Diagnosis:
 def _diagnose_only_trace(file: Path) -> Diagnosis:
     from critiqor.importers import read_traces
     from critiqor.run.diagnosis import diagnose_trace
-    from critiqor.storage.verification import file_digest
+    from critiqor.storage.seals.digests import file_digest
 
     traces = list(islice(read_traces(file), 2))
     if len(traces) != 1:

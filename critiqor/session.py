@@ -176,5 +176,5 @@ def _as_dict(record: RunHead) -> dict[str, Any]:
 
 def _with_diagnosis(run: Run) -> dict[str, Any]:
     diagnosis = msgspec.to_builtins(run.diagnosis)
-    parts = ("failure_analysis", "causal_graph", "cost_analysis")
+    parts = ("headline", "trust_score", "confidence_score", "failure_analysis", "causal_graph", "cost_analysis")
     return {**_as_dict(run.head()), "diagnosis": diagnosis, **{name: diagnosis[name] for name in parts}}

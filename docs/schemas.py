@@ -13,11 +13,12 @@ from typing import Any
 
 import msgspec
 
-from critiqor.model.diagnosis import DIAGNOSIS_SCHEMA, Diagnosis
+from critiqor.model.diagnosis import DIAGNOSIS_SCHEMA
 from critiqor.model.event import Event
 from critiqor.model.evidence import EVIDENCE_SCHEMA, Coverage, Metrics
 from critiqor.model.record import RECORD_SCHEMA, SessionRecord
 from critiqor.model.report import REPORT_SCHEMA, RunReport
+from critiqor.storage.seals.diagnosis_seal import SealedDiagnosis
 
 FOLDER = Path(__file__).parent.parent / "critiqor" / "model" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -40,7 +41,7 @@ class Evidence(msgspec.Struct, kw_only=True):
 
 
 SCHEMAS: dict[str, type[msgspec.Struct]] = {
-    DIAGNOSIS_SCHEMA: Diagnosis,
+    DIAGNOSIS_SCHEMA: SealedDiagnosis,
     EVIDENCE_SCHEMA: Evidence,
     RECORD_SCHEMA: SessionRecord,
     REPORT_SCHEMA: RunReport,

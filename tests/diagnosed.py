@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+import msgspec
 from hypothesis import strategies
 from support import Runs
 
@@ -25,7 +26,8 @@ from critiqor.model.diagnosis import (
 from critiqor.model.report import RunSummary
 from critiqor.model.usage import CostAnalysis
 from critiqor.session import write_json
-from critiqor.storage.verification import file_digest
+from critiqor.storage import write_bytes
+from critiqor.storage.seals.digests import file_digest
 
 DAY_MS = 86_400_000
 RULES = "1"
@@ -117,12 +119,12 @@ def store(runs: Runs, concluded: Diagnosis, day: float = 1, **metadata: str) -> 
         lifecycle=[],
         timestamps=Timestamps(created_at=created, started_at=created, finalized_at=created),
         metadata=Metadata(**metadata),  # type: ignore[arg-type]
-        seal=Seal(digest=concluded.evidence_digest, bytes=1, events=1, sealed_at=created),
+        seal=Seal(digest=concluded.evidence_digest, bytes=1, events=0, sealed_at=created),
         headline=concluded.headline,
         trust_score=concluded.trust_score,
         confidence_score=concluded.confidence_score,
     )
-    write_json(runs.paths.run_path(run_id), record)
+    write_bytes(runs.paths.run_path(run_id), msgspec.json.encode(record) + b"\n")
     write_json(runs.paths.diagnosis_path(run_id), concluded)
     return run_id
 

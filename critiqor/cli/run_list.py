@@ -81,8 +81,8 @@ def _list_readable(view: RunView) -> RunRow:
         "events": head.seal.events if head.seal is not None else None,
     }
     if brief is None:
-        # `critiqor show` says why there is no diagnosis.
-        listed = ListedRun(**known, ended=is_abandoned(head), headline=head.headline)
+        # `critiqor show` says why there is no diagnosis. The headline in the record is only a copy of it.
+        listed = ListedRun(**known, ended=is_abandoned(head))
         return RunRow(listed, "-")
     diagnosis, verdict = brief
     cost: Cost = diagnosis.cost_analysis.cost

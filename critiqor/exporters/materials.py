@@ -36,7 +36,7 @@ from critiqor.privacy.trace import anonymous_profile
 from critiqor.privacy.visibility import EXPORT
 from critiqor.run.store import Run
 from critiqor.run.view import RunView
-from critiqor.storage.verification import file_digest
+from critiqor.storage.seals.digests import file_digest
 from critiqor.timeline.profiles import read_cpu_profiles
 from critiqor.timeline.reader.citations import cited_moments
 
@@ -135,7 +135,7 @@ def _gather_report(view: RunView, options: ExportOptions) -> Gathered:
 
 def _gather_gate(view: RunView, options: ExportOptions) -> Gathered:
     report = _report(view)
-    gate = apply_policy(options.policy, report.diagnosis, report.evidence)
+    gate = apply_policy(options.policy, report.diagnosis, view.verify())
     return Gathered(GateReport(report, gate), integrity_notes(view))
 
 
@@ -158,6 +158,8 @@ def _gather_bundle(view: RunView, options: ExportOptions) -> Gathered:
     if seal is None or file_digest(run.evidence_path) != seal.digest:
         message = f"the evidence of {run.id} was changed after sealing and is not exported"
         raise BrokenRecordError(message, fix=f"critiqor verify {run.id}")
+    if view.integrity.state == "other" and view.unproven is not None:
+        raise view.unproven
     files = [
         _json("run.json", report.run),
         _text("report.md", b"".join(markdown.report(report))),

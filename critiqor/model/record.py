@@ -82,6 +82,13 @@ class Seal(msgspec.Struct, frozen=True):
     bytes: int
     events: int
     sealed_at: str
+    record: str | None = None
+    """Digest of what is fixed in the run record at this time: run id, metadata without visibility, lifecycle,
+    timestamps, owner, cut and seal; null in a record of an older version."""
+    signature: str | None = None
+    """The SSH signature of the user's key over the digests; null if it was not signed."""
+    unsigned: str | None = None
+    """Why it was not signed although there was a key."""
 
 
 class VisibilityChange(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):

@@ -11,7 +11,7 @@ from critiqor.model.diagnosis import Diagnosis
 from critiqor.model.event import Event
 from critiqor.model.evidence import Coverage
 from critiqor.model.record import Cut, Metadata, RunHead, Seal, Status, Timestamps, Transition
-from critiqor.model.verdict import Integrity, Verdict, verdict_on
+from critiqor.model.verdict import Check, Integrity, Verdict, verdict_on
 
 REPORT_SCHEMA = "critiqor.report.v1"
 # v1: integrity of the evidence, head of the record, coverage of the evidence, diagnosis.
@@ -86,6 +86,16 @@ class GateResult(msgspec.Struct, frozen=True, kw_only=True):
     sessions: str | None = None
     """The worst session, whose trust is that of the run, and how the others are judged; null if there are not several,
     or if the evidence is not intact."""
+    checks: list[Check] = msgspec.field(default_factory=list)
+    """What was checked for `require_intact` and `require_signed`, and what could not be checked."""
+
+    @property
+    def checked(self) -> str:
+        """Which parts of the run were checked, and which were not, in one line."""
+        named = {"passed": "", "failed": " (failed)"}
+        done = [f"{check.name}{named[check.state]}" for check in self.checks if check.state in named]
+        rest = [check.name for check in self.checks if check.state not in named]
+        return f"checked: {', '.join(done) or 'nothing'}" + (f"; not checked: {', '.join(rest)}" if rest else "")
 
 
 class GateReport(NamedTuple):

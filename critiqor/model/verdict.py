@@ -22,13 +22,33 @@ from critiqor.model.formatting import (
 IntegrityState = Literal["intact", "changed", "missing", "not sealed", "other"]
 
 
-class Integrity(msgspec.Struct, frozen=True, kw_only=True):
+CheckState = Literal["passed", "failed", "not checked"]
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of the verification of a run: what was compared, and with which result."""
+
+    name: str
+    """`evidence`, `timeline`, `record`, `diagnosis`, `rediagnosis`, `evidence_signature` or `diagnosis_signature`."""
+    state: CheckState
+    explanation: str
+    """The result in words, or why it could not be checked."""
+    fix: str | None = None
+    """What to type next."""
+    signer: str | None = None
+    """Name of the trusted signer; null if it is no signature, or not one of a trusted signer."""
+
+
+class Integrity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Result of comparing the evidence of a run with its seal and its diagnosis."""
 
     state: IntegrityState
-    """`other` where the evidence is intact, but the diagnosis is missing or was made from other evidence."""
+    """`other` where the evidence is intact, but the diagnosis is missing, was changed, or was made from other
+    evidence."""
     explanation: str = msgspec.field(name="told")
     """The state in one sentence, without a full stop."""
+    checks: list[Check] = msgspec.field(default_factory=list)
+    """Everything that was checked, if more than digests was compared: by `critiqor check`."""
 
     @property
     def is_intact(self) -> bool:

@@ -49,6 +49,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum number of tokens, input and output, cached or not."""
     require_intact: bool = True
     """Whether a run fails if its evidence differs from what was sealed."""
+    require_signed: bool = False
+    """Whether a run fails unless its evidence and its diagnosis are signed by a trusted signer."""
     require_observed: bool = True
     """Whether a run without a trust score fails."""
     require_finished: bool = True
@@ -119,6 +121,7 @@ def apply_policy(policy: Policy, diagnosis: Diagnosis, integrity: Integrity) -> 
     """Check a run against a policy. `integrity` says whether the evidence of the run is still what was sealed."""
     findings = counting_findings(policy, diagnosis)
     intact = [_intact(integrity)] if policy.require_intact else []
+    intact += [_signed(integrity)] if policy.require_signed else []
     rules = (rule for rule in _rules(policy) if rule in _CHECKS)
     results = [*intact, *(_CHECKS[rule](policy, diagnosis, findings) for rule in rules)]
     if not integrity.is_intact:
@@ -128,12 +131,13 @@ def apply_policy(policy: Policy, diagnosis: Diagnosis, integrity: Integrity) -> 
         passed=all(result.passed for result in results),
         rules=results,
         sessions=format_sessions(diagnosis) if integrity.is_intact else None,
+        checks=integrity.checks,
     )
 
 
 def _rules(policy: Policy) -> list[str]:
     """Return the rules that a policy has. A limit of 0 is a rule; `false` and an empty list are not."""
-    limits = ((rule, getattr(policy, rule)) for rule in ("require_intact", *_CHECKS))
+    limits = ((rule, getattr(policy, rule)) for rule in ("require_intact", "require_signed", *_CHECKS))
     return [rule for rule, limit in limits if limit is not None and limit is not False and limit != ()]
 
 
@@ -177,6 +181,13 @@ def _describe(error: msgspec.ValidationError) -> str:
 def _intact(integrity: Integrity) -> RuleResult:
     intact, text = integrity.is_intact, integrity.explanation
     return RuleResult(rule="require_intact", limit=True, actual=intact, passed=intact, explanation=text)
+
+
+def _signed(integrity: Integrity) -> RuleResult:
+    signatures = [check for check in integrity.checks if check.name.endswith("_signature")]
+    signed = len(signatures) == 2 and all(check.state == "passed" for check in signatures)
+    text = "; ".join(check.explanation for check in signatures) or "the signatures were not checked"
+    return RuleResult(rule="require_signed", limit=True, actual=signed, passed=signed, explanation=text)
 
 
 def _unproven(result: RuleResult) -> RuleResult:
@@ -337,5 +348,6 @@ _CHECKS: dict[str, Callable[[Policy, Diagnosis, list[Finding]], RuleResult]] = {
     "max_cost_usd": _cost,
     "max_tokens": _tokens,
 }
-"""The check of every rule about the diagnosis, in the order of the results. `require_intact` is checked before them.
+"""The check of every rule about the diagnosis, in the order of the results. `require_intact` and `require_signed` are
+checked before them.
 The other keys of a policy only change how rules are applied."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from critiqor.diagnosis import Diagnoser
+from critiqor.diagnosis import ENGINE_VERSION, RULE_SET_VERSION, Diagnoser
 from critiqor.diagnosis.extension_findings import add_extensions
 from critiqor.errors import BrokenRecordError, CritiqorError, NoActiveSessionError
 from critiqor.extensions.entry_points import installed
@@ -32,15 +32,17 @@ from critiqor.model import (
 from critiqor.model.diagnosis import count_claims
 from critiqor.model.event import place_of
 from critiqor.model.formatting import format_sessions
+from critiqor.model.verdict import Check
 from critiqor.run.finalization import seal_aborted
 from critiqor.run.importing import import_facts
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
-from critiqor.storage import exclusive, write_json
+from critiqor.storage import exclusive
 from critiqor.storage import run_record as records
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.redaction import Redactor
+from critiqor.storage.seals.diagnosis_seal import write_diagnosis
+from critiqor.storage.seals.digests import file_digest
 from critiqor.storage.session_document import SessionDocumentWriter, events_containing, read_sealed_events
-from critiqor.storage.verification import file_digest
 from critiqor.timeline import Timing
 
 if TYPE_CHECKING:
@@ -151,7 +153,7 @@ def diagnose(run: Run) -> Diagnosis:
         raise BrokenRecordError(message, fix=f"critiqor verify {run.id}")
     diagnosis = _diagnose_sealed(run.evidence_path, run.id, seal.digest, run.coverage(), run.timeline_path)
     with exclusive(run.paths.lock_path):
-        write_json(run.diagnosis_path, diagnosis)
+        write_diagnosis(run.diagnosis_path, diagnosis)
         records.rewrite_diagnosis(run.paths, run.id, diagnosis)
     return diagnosis
 
@@ -163,6 +165,50 @@ def diagnose_again(run: Run) -> Rediagnosis:
     except CritiqorError:
         before = None
     return _changes(before, diagnose(run))
+
+
+def check_diagnosis(run: Run) -> Check:
+    """Diagnose the sealed evidence of a run once more, and compare the result with diagnosis.json. Nothing is written.
+
+    The same rules make the same diagnosis of the same evidence, so this finds every change without a signature.
+    Detectors of extensions are not run, and their findings are not compared.
+    """
+    fix = f"critiqor diagnose {run.id}"
+    try:
+        stored = records.load_diagnosis(run.paths, run.id)
+    except CritiqorError as error:
+        return Check(name="rediagnosis", state="not checked", explanation=error.message, fix=error.fix)
+    made_by, here = (stored.rule_set_version, stored.engine_version), (RULE_SET_VERSION, ENGINE_VERSION)
+    if made_by != here:
+        made, now = (f"rule set {rules} of version {version}" for rules, version in (made_by, here))
+        text = f"diagnosis.json was made by {made}, this is {now}, so it cannot be compared with a new diagnosis"
+        return Check(name="rediagnosis", state="not checked", explanation=text, fix=fix)
+    coverage = run.coverage()
+    diagnoser = RunDiagnosis(run.timeline_path, coverage.timeline.bytes if coverage.timeline is not None else None)
+    for event in run.events():
+        diagnoser.observe(event)
+    made_now = diagnoser.conclude(run.id, stored.evidence_digest, coverage, events=run.events())
+    if (name := _differing_member(stored, made_now)) is not None:
+        text = f"diagnosis.json is not what the sealed evidence leads to: {name} differs"
+        return Check(name="rediagnosis", state="failed", explanation=text, fix=fix)
+    text = "the sealed evidence leads to the same diagnosis"
+    if stored.extensions:
+        text += "; findings of extensions were not compared"
+    return Check(name="rediagnosis", state="passed", explanation=text)
+
+
+def _differing_member(stored: Diagnosis, made_now: Diagnosis) -> str | None:
+    """Return the first member in which two diagnoses of the same evidence differ, without those of extensions."""
+    analysis = stored.failure_analysis
+    left_out = made_now.failure_analysis.left_out if stored.extensions else analysis.left_out
+    own = msgspec.structs.replace(
+        stored,
+        generated_at=made_now.generated_at,
+        failure_analysis=msgspec.structs.replace(analysis, findings=analysis.own_findings, left_out=left_out),
+        extensions=[],
+    )
+    before, after = msgspec.to_builtins(own), msgspec.to_builtins(made_now)
+    return next((name for name in before if before[name] != after[name]), None)
 
 
 def _changes(before: Diagnosis | None, after: Diagnosis) -> Rediagnosis:

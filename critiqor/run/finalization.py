@@ -21,7 +21,11 @@ from critiqor.storage import SessionPaths, exclusive, take_permanent_lock, write
 from critiqor.storage import run_record as records
 from critiqor.storage.audit.witness_socket import ask_statement
 from critiqor.storage.journal import restore_journal
-from critiqor.storage.seal import SealedEvidence, seal_evidence
+from critiqor.storage.seals.diagnosis_seal import write_diagnosis
+from critiqor.storage.seals.evidence_seal import SealedEvidence, seal_evidence
+from critiqor.storage.seals.record_digest import record_digest
+from critiqor.storage.seals.signatures import evidence_message
+from critiqor.storage.seals.signing_key import sign
 
 Observer = Callable[[Event], None]
 
@@ -136,7 +140,7 @@ def _seal_and_diagnose(run: Run, record: SessionRecord, observe: Observer | None
     observed = diagnoser.observe if observe is None else _both(diagnoser.observe, observe)
     sealed = seal_evidence(run.paths, record, run.redactor(), observed)
     diagnosis = diagnoser.conclude(run.id, sealed.digest, sealed.coverage, run.evidence_path)
-    write_json(run.diagnosis_path, diagnosis)
+    write_diagnosis(run.diagnosis_path, diagnosis)
     return _Finalized(sealed, diagnosis)
 
 
@@ -152,6 +156,9 @@ def _conclude(record: SessionRecord, finalized: _Finalized, moment: int) -> None
     now, sealed = iso_from_ms(moment), finalized.sealed
     record.timestamps = msgspec.structs.replace(record.timestamps, finalized_at=now)
     record.seal = Seal(sealed.digest, sealed.size, sealed.metrics.total_events, now)
+    fixed = record_digest(record)
+    signed = sign(evidence_message(record.run_id, sealed.digest, fixed))
+    record.seal = msgspec.structs.replace(record.seal, record=fixed, **signed._asdict())
     records.set_diagnosis(record, finalized.diagnosis)
 
 

@@ -13,7 +13,9 @@ from critiqor.errors import CritiqorError
 from critiqor.model import RunHead
 from critiqor.model.verdict import Integrity
 from critiqor.run.store import Run
-from critiqor.storage.verification import file_digest, sealed_timeline_problems
+from critiqor.storage.seals.diagnosis_seal import diagnosis_problem, read_diagnosis_seal
+from critiqor.storage.seals.digests import file_digest, sealed_timeline_problems
+from critiqor.storage.seals.record_digest import record_problem
 
 IntegrityCheck = Callable[[Run, RunHead, str | None], Integrity]
 
@@ -42,8 +44,13 @@ def _compare_digests(run: Run, head: RunHead, diagnosed: str | None) -> Integrit
         return Integrity(state="changed", explanation=f"the evidence was changed after sealing: {changed}")
     if problems := sealed_timeline_problems(run.timeline_path, run.coverage().timeline):
         return Integrity(state="changed", explanation=f"the evidence was changed after sealing: {problems[0]}")
+    if (problem := record_problem(head)) is not None:
+        return Integrity(state="changed", explanation=f"the run record was changed after sealing: {problem}")
     if diagnosed != found:
         return Integrity(state="other", explanation="the diagnosis is missing or does not match the sealed evidence")
+    sealed = read_diagnosis_seal(run.diagnosis_path)
+    if (problem := diagnosis_problem(sealed, is_required=head.seal.record is not None)) is not None:
+        return Integrity(state="other", explanation=f"the diagnosis is not the one that was made: {problem}")
     return Integrity(state="intact", explanation="the evidence is unchanged since sealing")
 
 
@@ -72,14 +79,15 @@ class IntegrityCache:
 
 
 def file_states(run: Run) -> tuple[_FileState | None, ...]:
-    """Return the states of the files that decide the integrity of a run: record, evidence, diagnosis, timeline."""
+    """Return the states of the files that decide how a run is shown: record, visibility, evidence, and so on."""
     return tuple(map(_state, _state_paths(run)))
 
 
 @lru_cache(1 << 14)
 def _state_paths(run: Run) -> tuple[str, ...]:
     """Return the paths of these files. The list of thousands of runs looks at them for every request."""
-    return tuple(map(str, (run.record_path, run.evidence_path, run.diagnosis_path, run.timeline_path)))
+    visibility = run.paths.visibility_path(run.id)
+    return tuple(map(str, (run.record_path, visibility, run.evidence_path, run.diagnosis_path, run.timeline_path)))
 
 
 def _state(path: str) -> _FileState | None:

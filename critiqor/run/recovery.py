@@ -25,8 +25,8 @@ from critiqor.run.store import Run, RunStore
 from critiqor.storage import exclusive
 from critiqor.storage import run_record as records
 from critiqor.storage.lock import is_sealed
+from critiqor.storage.seals.digests import file_digest
 from critiqor.storage.session_document import events_extent, read_coverage, readable_events
-from critiqor.storage.verification import file_digest
 
 DAMAGED_RECORD = "record.damaged.json"
 """Name of a record that could not be read, in the folder of its run."""

@@ -21,7 +21,7 @@ from critiqor.storage.session_document import read_coverage, read_sealed_events
 if TYPE_CHECKING:
     from critiqor.model.timeline import TimelineSummary
     from critiqor.storage.redaction import Redactor
-    from critiqor.storage.verification import Verification
+    from critiqor.storage.seals.verification import Verification
 
 DEFAULT_RUNS_DIR = "runs"
 
@@ -152,13 +152,31 @@ class Run:
         if diagnosis.evidence_digest != head.seal.digest:
             message = f"the diagnosis of {self.id} does not match its sealed evidence"
             raise BrokenRecordError(message, fix=f"critiqor diagnose {self.id}")
+        from critiqor.storage.seals.diagnosis_seal import diagnosis_problem, read_diagnosis_seal
+
+        sealed = read_diagnosis_seal(self.diagnosis_path)
+        if (problem := diagnosis_problem(sealed, is_required=head.seal.record is not None)) is not None:
+            raise BrokenRecordError(f"{self.id}: {problem}", fix=f"critiqor diagnose {self.id}")
         return diagnosis
 
-    def verify(self) -> Verification:
-        """Compare the evidence with its seal, and locate every difference."""
-        from critiqor.storage.verification import verify_run
+    def verify(self, *, rediagnose: bool = False) -> Verification:
+        """Compare the files of the run with their seals, locate every difference, and check the signatures.
 
-        return verify_run(self.paths, self.id)
+        With `rediagnose`, the sealed evidence is diagnosed once more and compared with diagnosis.json, which takes as
+        long as `critiqor diagnose`.
+        """
+        from critiqor.model.verdict import Check
+        from critiqor.storage.seals.verification import verify_run, with_checks
+
+        found = verify_run(self.paths, self.id)
+        changed = {check.name for check in found.checks if check.state == "failed"} & {"evidence", "timeline"}
+        if changed or not rediagnose:
+            text = "the evidence was changed" if changed else "the evidence was not diagnosed once more"
+            fix = None if changed else f"critiqor check {self.id} --rediagnose"
+            return with_checks(found, [Check(name="rediagnosis", state="not checked", explanation=text, fix=fix)])
+        from critiqor.run.diagnosis import check_diagnosis
+
+        return with_checks(found, [check_diagnosis(self)])
 
     def timing(self) -> TimelineSummary:
         """Read OpenClaw's timeline, and split its turns by the recorded events."""

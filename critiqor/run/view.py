@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+import msgspec
+
 from critiqor.comparison.figures import format_figures
 from critiqor.errors import BrokenRecordError, CritiqorError, UnknownRunError
 from critiqor.model import Coverage, Diagnosis, Event, Metadata, RunHead, Seal
 from critiqor.model.diagnosis import BriefDiagnosis
 from critiqor.model.report import RunSummary
-from critiqor.model.verdict import Integrity, Verdict, verdict_on, with_verdict
+from critiqor.model.verdict import Check, Integrity, Verdict, verdict_on, with_verdict
 from critiqor.privacy.visibility import OWNER, Level, Viewer, visible_level
 from critiqor.run.integrity import IntegrityCheck, check_run_integrity
 from critiqor.run.store import Run, RunStore
@@ -65,6 +67,17 @@ class RunView:
 
         return anonymous_head(self._head)
 
+    @property
+    def diagnosed_head(self) -> RunHead:
+        """The head of the record with headline and scores from the diagnosis: the record has copies, not sealed."""
+        found = self.diagnosis
+        return msgspec.structs.replace(
+            self.head,
+            headline=found.headline if found is not None else None,
+            trust_score=found.trust_score if found is not None else None,
+            confidence_score=found.confidence_score if found is not None else None,
+        )
+
     @cached_property
     def integrity(self) -> Integrity:
         """Whether the evidence is still what was sealed and diagnosed; an anonymous viewer does not see which file."""
@@ -75,6 +88,22 @@ class RunView:
         if not self.is_anonymous or found.state in ("intact", "not sealed"):
             return found
         return Integrity(state=found.state, explanation="the evidence was changed after sealing")
+
+    def verify(self, *, rediagnose: bool = False) -> Integrity:
+        """Return the integrity with everything that `critiqor verify` checks; it takes longer than `integrity`."""
+        integrity = self.integrity
+        if not self.is_sealed:
+            return integrity
+        found = self.run.verify(rediagnose=rediagnose)
+        if integrity.is_intact and not found.intact:
+            text = "the evidence was changed after sealing" if self.is_anonymous else "; ".join(found.problems)
+            integrity = Integrity(state="other", explanation=text)
+        checks = [self._visible_check(check) for check in found.checks]
+        return msgspec.structs.replace(integrity, checks=checks)
+
+    def _visible_check(self, check: Check) -> Check:
+        """Return a check; an anonymous viewer does not see which file differs and who signed."""
+        return Check(name=check.name, state=check.state, explanation=check.state) if self.is_anonymous else check
 
     @cached_property
     def _stored(self) -> Diagnosis | CritiqorError:

@@ -1,7 +1,7 @@
 """Reading and changing the visibility of a run.
 
-The visibility is in the head of the run record, which is not sealed. It can be changed at any time, during the
-recording and years later, and the seal stays intact.
+The visibility is in a file of its own, which no seal covers, and the run record has a copy that its digest leaves
+out. It can be changed at any time, during the recording and years later, and the seals stay intact.
 """
 
 from __future__ import annotations

@@ -36,6 +36,10 @@ class SessionPaths(msgspec.Struct, frozen=True):
         """The diagnosis of the evidence."""
         return self.runs_dir.joinpath(_checked(run_id), "diagnosis.json")
 
+    def visibility_path(self, run_id: str) -> Path:
+        """Who may see the run, and every change of it; it exists once the visibility was changed."""
+        return self.runs_dir.joinpath(_checked(run_id), "visibility.json")
+
     def journal_path(self, run_id: str) -> Path:
         """The journal to which recorders append events."""
         return self.runs_dir.joinpath(_checked(run_id), "journal.jsonl")
@@ -116,6 +120,12 @@ class SessionPaths(msgspec.Struct, frozen=True):
         """Whether a run has a journal or evidence but no record."""
         kept = (self.journal_path(run_id), self.evidence_summary_path(run_id))
         return not self.run_path(run_id).exists() and any(path.exists() for path in kept)
+
+
+def user_folder() -> Path:
+    """Return the folder of the user's settings and signing key, which need not exist."""
+    base = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
+    return Path(base) / "critiqor"
 
 
 def paths_for(runs_dir: str | Path) -> SessionPaths:

@@ -35,6 +35,7 @@ from critiqor.model.diagnosis import BriefDiagnosis
 from critiqor.model.record import Visibility, VisibilityChange
 from critiqor.storage import AtomicFile, SessionPaths, open_regular_file, write_bytes, write_json
 from critiqor.storage.paths import FOLDER_MODE
+from critiqor.storage.visibility_file import with_visibility, write_visibility
 
 ACTIVE: frozenset[Status] = frozenset({"MONITORING", "FINALIZING"})
 HEAD_BYTES = 16_384
@@ -132,11 +133,15 @@ def load(paths: SessionPaths, run_id: str) -> SessionRecord:
         raise _broken(paths, run_id, error) from error
     if record.run_id != run_id:
         raise _broken(paths, run_id, f"it contains the record of another run, {record.run_id}")
-    return record
+    return with_visibility(paths.visibility_path(run_id), record)
 
 
 def load_head(paths: SessionPaths, run_id: str) -> RunHead:
     """Read the head of a run record, however large the run is."""
+    return with_visibility(paths.visibility_path(run_id), _read_head(paths, run_id))
+
+
+def _read_head(paths: SessionPaths, run_id: str) -> RunHead:
     try:
         with open_regular_file(paths.run_path(run_id)) as file:
             data = file.read(HEAD_BYTES)
@@ -216,9 +221,9 @@ def rewrite_diagnosis(paths: SessionPaths, run_id: str, diagnosis: Diagnosis) ->
 
 
 def rewrite_visibility(paths: SessionPaths, run_id: str, to: Visibility, moment: str) -> Visibility:
-    """Replace the visibility in the file of a run record, whatever its status. Return the previous one.
+    """Replace the visibility of a run, whatever its status, in its own file and in the run record. Return the old one.
 
-    The caller holds the lock of the folder. Everything that the seal covers is copied unchanged.
+    The caller holds the lock of the folder. Everything that the seals cover is copied unchanged.
     """
     record = _record_without_bulk(paths, run_id)
     before = record.metadata.visibility
@@ -227,6 +232,7 @@ def rewrite_visibility(paths: SessionPaths, run_id: str, to: Visibility, moment:
     record.metadata = msgspec.structs.replace(record.metadata, visibility=to)
     change = VisibilityChange(before, to, moment)
     record.visibility_changes = [*record.visibility_changes, change][-MAX_VISIBILITY_CHANGES:]
+    write_visibility(paths.visibility_path(run_id), record)
     if not _rewrite_until(_DIAGNOSIS, paths, record):
         whole = load(paths, run_id)
         whole.metadata, whole.visibility_changes = record.metadata, record.visibility_changes

@@ -20,7 +20,7 @@ from support import STANDIN, Runs, critiqor_command, environment, wait_until
 
 from critiqor.processes import agent_processes
 from critiqor.run.diagnosis import diagnose_run
-from critiqor.storage.verification import verify_run
+from critiqor.storage.seals.verification import verify_run
 
 KILLS = min(200, int(os.environ.get("CRITIQOR_FAULTS", "12")))
 PLUGIN = Path(__file__).parent.parent / "plugin" / "support" / "harness.mjs"

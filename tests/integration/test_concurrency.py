@@ -29,7 +29,7 @@ from critiqor.session import (
     request_finalize,
     write_json,
 )
-from critiqor.storage.verification import verify_run
+from critiqor.storage.seals.verification import verify_run
 
 
 def at_once(count: int, work: Callable[[int], object]) -> list[int]:

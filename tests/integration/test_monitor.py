@@ -37,7 +37,7 @@ from critiqor.run.lifecycle import append_lifecycle_event
 from critiqor.run.store import Run
 from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
 from critiqor.session import abort_session, create_session, load_active_session
-from critiqor.storage.verification import verify_run
+from critiqor.storage.seals.verification import verify_run
 
 PYTHON = f"#!{sys.executable}\n"
 

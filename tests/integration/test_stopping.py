@@ -27,7 +27,7 @@ from support import (
 from critiqor.errors import ExitCode, UsageError
 from critiqor.recording.stop import find_agent_processes, stop_agent
 from critiqor.session import create_attached_session
-from critiqor.storage.verification import verify_run
+from critiqor.storage.seals.verification import verify_run
 
 POLITE = ""
 STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGINT, signal.SIG_IGN)\n"

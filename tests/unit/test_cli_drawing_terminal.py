@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -234,10 +235,13 @@ def test_diagnose_says_what_changed_and_draws_the_run(home: Path) -> None:
     assert drawn.lines[2:] == shown("show", "run_002", home=home).lines
 
 
-def test_verify_says_first_whether_the_seal_holds(home: Path) -> None:
+def test_verify_says_first_whether_the_seal_holds(home: Path, tmp_path: Path) -> None:
     whole = shown("verify", "run_001", home=home)
     assert whole.lines[0] == "✓ INTACT  the evidence of run_001 is unchanged since it was sealed"
-    gone = shown("verify", "run_004", home=home)
+    changed = shutil.copytree(home, tmp_path / "home")
+    with (changed / "runs" / "run_004" / "session.json").open("a") as evidence:
+        evidence.write("\n")
+    gone = shown("verify", "run_004", home=changed)
     assert (gone.code, gone.lines[0]) == (ExitCode.ERROR, "✗ BROKEN  the evidence of run_004 was changed after sealing")
 
 

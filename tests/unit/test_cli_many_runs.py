@@ -184,6 +184,7 @@ def test_check_passes_and_fails_with_its_exit_code(cli: Cli, runs: Runs) -> None
         "NO  min_trust: trust is 50, at least 70 required",
         "ok  min_confidence: confidence is 100, at least 50 required",
         "NO  max_severity: 1 finding above medium, the most severe is critical: tool_loop, Round and round",
+        "checked: evidence; not checked: record, diagnosis, evidence_signature, diagnosis_signature, rediagnosis",
         "Next: critiqor show run_002",
     ]
     as_json = cli("check", "run_002", "--json")

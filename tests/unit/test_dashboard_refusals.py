@@ -332,7 +332,7 @@ def test_an_incomplete_request_is_disconnected(
 
 
 @pytest.mark.parametrize(
-    "place", ["run_path", "evidence_summary_path", "diagnosis_path", "journal_path", "timeline_path"]
+    "place", ["run_path", "visibility_path", "evidence_summary_path", "diagnosis_path", "journal_path", "timeline_path"]
 )
 def test_a_pipe_instead_of_a_file_does_not_block(runs: Runs, place: str) -> None:
     run_id, other = failing_tests(runs), failing_tests(runs)

@@ -15,7 +15,7 @@ from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.store import Run, RunStore
 from critiqor.run.view import summarize_runs
 from critiqor.session import abort_session
-from critiqor.storage.verification import verify_run
+from critiqor.storage.seals.verification import verify_run
 
 
 def failing(runs: Runs) -> str:
@@ -63,7 +63,8 @@ def test_diagnosing_again_by_the_same_rules_changes_nothing(runs: Runs, cli: Cli
     before = json.loads(runs.paths.diagnosis_path(run_id).read_bytes())
     assert "nothing changed" in cli("diagnose", run_id, "--runs-dir", runs.folder).out
     after = json.loads(runs.paths.diagnosis_path(run_id).read_bytes())
-    assert {**after, "generated_at": None} == {**before, "generated_at": None}
+    moment = {"generated_at": None, "seal": None}
+    assert {**after, **moment} == {**before, **moment}
 
 
 def test_record_shows_the_last_diagnosis_and_keeps_its_events(runs: Runs) -> None:

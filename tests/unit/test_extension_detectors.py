@@ -46,6 +46,18 @@ def test_without_extensions_none_is_listed_and_no_process_is_started(
     assert sealed(runs).diagnosis.extensions == []
 
 
+def test_a_verification_starts_no_detector_of_an_extension_and_does_not_compare_its_findings(
+    runs: Runs, packages: Packages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages.detector("team-rules")
+    run = sealed(runs)
+    assert run.diagnosis.failure_analysis.findings[-1].extension is not None
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a process was started"))
+    check = run.verify(rediagnose=True).checks[-1]
+    assert (check.name, check.state) == ("rediagnosis", "passed")
+    assert check.explanation.endswith("findings of extensions were not compared")
+
+
 def test_finding_of_an_extension_names_its_package_and_changes_no_verdict(runs: Runs, packages: Packages) -> None:
     run = sealed(runs)
     before = run.diagnosis

@@ -13,7 +13,7 @@ from critiqor.model import Event
 from critiqor.model.event import place_of
 from critiqor.run.diagnosis import diagnose_run
 from critiqor.session import create_session, import_run, load_active_session, load_record
-from critiqor.storage.verification import verify_run
+from critiqor.storage.seals.verification import verify_run
 
 SECRET = "sk-ant-" + "api03-" + "Zx9" * 12
 EVENTS: tuple[dict[str, Any], ...] = (

@@ -12,7 +12,7 @@ from support import Cli, Runs, attached, recorded
 from critiqor.api import diagnose
 from critiqor.errors import ExitCode, UsageError
 from critiqor.importers import detect_format, read_traces
-from critiqor.storage.verification import verify_run
+from critiqor.storage.seals.verification import verify_run
 
 
 def recording() -> list[dict[str, Any]]:

@@ -44,6 +44,7 @@ def test_policy_is_read_from_toml_and_json() -> None:
         "max_cost_usd": 1,
         "max_tokens": 5000,
         "require_intact": False,
+        "require_signed": False,
         "require_observed": False,
         "require_finished": False,
         "allow_unknown_cost": True,

@@ -12,7 +12,7 @@ from timelines import Line, data_of, end, in_order, line, span
 from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.finalization import start_finalizing
 from critiqor.run.store import Run, RunStore
-from critiqor.storage.verification import verify_run
+from critiqor.storage.seals.verification import verify_run
 
 READY = line("mark", "gateway.ready", 90_000, durationMs=90_000)
 SLOW = data_of(*in_order(*span("plugins.load", "a", 0, 89_000, phase="startup"), READY))

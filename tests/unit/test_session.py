@@ -410,9 +410,9 @@ def test_completed_record_holds_diagnosis_and_merged_stream(runs: Runs) -> None:
     assert {**complete_session(run_id, runs.folder), "event_log": record["event_log"]} == record
     assert record["event_log"][:-1] == runs.evidence(run_id)["events"]
     assert record["event_log"][-1]["payload"]["to"] == "COMPLETED"
-    assert (
-        record["diagnosis"] == json.loads(runs.paths.diagnosis_path(run_id).read_text("utf-8")) == returned["diagnosis"]
-    )
+    stored = json.loads(runs.paths.diagnosis_path(run_id).read_text("utf-8"))
+    assert stored.pop("seal")["digest"].startswith("sha256:")
+    assert record["diagnosis"] == stored == returned["diagnosis"]
     for name in ("trust_score", "confidence_score", "failure_analysis", "causal_graph", "cost_analysis"):
         assert record[name] == record["diagnosis"][name]
         assert record[name] is not None

@@ -5,6 +5,7 @@ The lists of verbs, pages and formats come from the program, so a new one fails 
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -31,12 +32,14 @@ from critiqor.model import Claim, TaskOutcome, iso_from_ms
 from critiqor.model.formatting import format_sessions
 from critiqor.run.store import Run
 from critiqor.session import append_event_to_run
+from critiqor.storage.seals.diagnosis_seal import write_diagnosis
 
 COST, TIME, VERDICT = "at least $2.39", "35.00 s", "ready"
 OTHER_VERBS = {
     *("monitor", "attach", "detach", "completion", "doctor", "agent"),  # they answer about no finished run
     "recover",  # it answers about a record, not about a verdict
     *("import", "demo", "lab"),  # they answer about runs that they have just sealed themselves
+    "keys",  # it answers about the user's key
     "dashboard",  # its pages are tried one by one
     "explain",  # one finding, without the verdict on the run
 }
@@ -126,7 +129,48 @@ def change_timeline(runs: Runs) -> None:
     runs.paths.timeline_path(RUN).write_text("[]\n")
 
 
-@pytest.mark.parametrize("damage", [change_evidence, delete_evidence, change_timeline])
+def change_scores(runs: Runs) -> None:
+    """Change the diagnosis as somebody does who wants a better verdict."""
+    path = runs.paths.diagnosis_path(RUN)
+    text = re.sub(r'\n  "confidence_score": \d+', '\n  "confidence_score": 99', path.read_text())
+    path.chmod(0o600)
+    path.write_text(text)
+
+
+def remove_seal_of_the_diagnosis(runs: Runs) -> None:
+    path = runs.paths.diagnosis_path(RUN)
+    document = json.loads(path.read_bytes())
+    document.pop("seal", None)
+    path.write_text(json.dumps(document, indent=2))
+
+
+def add_members_after_the_seal(runs: Runs) -> None:
+    """Of two members with the same name, JSON readers take the last one."""
+    path = runs.paths.diagnosis_path(RUN)
+    path.write_text(path.read_text().rstrip("}\n") + '},\n  "confidence_score": 99\n}\n')
+
+
+def change_metadata_in_the_record(runs: Runs) -> None:
+    path = runs.paths.run_path(RUN)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'"agent_id":"openclaw_agent"', b'"agent_id":"another_agent"', 1))
+
+
+def change_lifecycle_in_the_record(runs: Runs) -> None:
+    path = runs.paths.run_path(RUN)
+    record = path.read_bytes()
+    start = record.index(b'"started_at":"') + len(b'"started_at":"')
+    path.write_bytes(record[:start] + b"1999" + record[start + 4 :])
+
+
+DAMAGES = [
+    *(change_evidence, delete_evidence, change_timeline, change_metadata_in_the_record, change_lifecycle_in_the_record),
+    *(change_scores, remove_seal_of_the_diagnosis, add_members_after_the_seal),
+]
+DAMAGED_DIAGNOSES = DAMAGES[-3:]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_no_surface_shows_the_verdict_of_a_run_whose_evidence_is_not_intact(
     recorded_runs: Runs,
     cli: Cli,
@@ -136,13 +180,37 @@ def test_no_surface_shows_the_verdict_of_a_run_whose_evidence_is_not_intact(
 ) -> None:
     damage(recorded_runs)
     wrong = {}
+    diagnosis = recorded_runs.paths.diagnosis_path(RUN)
+    damaged = diagnosis.read_bytes()
     for name, text in surfaces(recorded_runs, cli, monkeypatch, tmp_path):
+        if name.startswith("diagnose ") and damage in DAMAGED_DIAGNOSES:
+            # It makes a new diagnosis from the evidence, which is intact.
+            diagnosis.write_bytes(damaged)
+            continue
         found = re.findall(r"(?i).{0,40}\bready\b.{0,20}", text)
         if name not in SCORES_AS_CONCLUDED:
             found += [match for match in re.findall(SHOWN_TRUST, text) if "not verified" not in match]
         if found:
             wrong[name] = found
     assert not wrong
+
+
+def test_no_surface_shows_a_headline_or_a_score_that_only_the_run_record_has(
+    recorded_runs: Runs, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path, wrong = recorded_runs.paths.run_path(RUN), []
+
+    def forge() -> None:
+        forged = re.sub(rb'"headline":"[^"]*"', b'"headline":"FORGED"', path.read_bytes(), count=1)
+        path.write_bytes(re.sub(rb'"trust_score":100', b'"trust_score":77', forged, count=1))
+
+    forge()
+    for name, text in surfaces(recorded_runs, cli, monkeypatch, tmp_path):
+        if "FORGED" in text or re.search(r'"trust_score": 77\b', text):
+            wrong.append(name)
+        forge()  # again, because a new diagnosis is also written into the record
+    assert wrong == []
+    assert b"FORGED" in path.read_bytes()
 
 
 def test_an_intact_run_has_the_same_cost_time_and_verdict_on_every_surface(
@@ -219,8 +287,7 @@ def test_the_outcome_of_the_task_and_the_claims_are_shown_with_the_verdict(
     task = TaskOutcome(verdict="not_achieved", known_from="the tests failed")
     outcome = msgspec.structs.replace(run.diagnosis.outcome, task=task)
     changed = msgspec.structs.replace(run.diagnosis, claims=[claim], outcome=outcome)
-    run.diagnosis_path.chmod(0o600)
-    run.diagnosis_path.write_bytes(msgspec.json.encode(changed))
+    write_diagnosis(run.diagnosis_path, changed)
     commands = [("show", RUN), ("finalize", RUN, "--no-dashboard"), ("report", RUN)]
     commands += [("export", RUN, "--format", name, "-o", "-") for name in ("sarif", "junit")]
     shown = {" ".join(command): cli(*command).out for command in commands}

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
 from support import Runs, attached, recorded
 
-from critiqor.errors import NoActiveSessionError, UnknownRunError
+from critiqor.errors import BrokenRecordError, NoActiveSessionError, UnknownRunError
 from critiqor.run.diagnosis import diagnose_run
+from critiqor.run.store import Run
 from critiqor.session import abort_session
-from critiqor.storage.verification import Verification, verify_run
+from critiqor.storage.seals.verification import Verification, verify_run
 
 Change = Callable[[bytes], bytes]
 
@@ -148,6 +150,24 @@ def test_new_digest_in_the_record_does_not_hide_a_change(sealed: Runs) -> None:
     assert any("event 2" in problem for problem in verify(sealed).problems)
 
 
+def test_an_event_that_was_changed_in_both_files_is_located_by_the_journal(sealed: Runs) -> None:
+    change_evidence(sealed, lambda content: content.replace(b"hello", b"hallo"))
+    change_record(sealed, lambda content: content.replace(b"hello", b"hallo"))
+    event = sealed.evidence("run_001")["events"][1]["event_id"]
+    problem = verify(sealed).problems[0]
+    assert problem.startswith(f"session.json was changed: event 2 ({event}) differs, at byte ")
+    assert problem.endswith("(compared with journal.jsonl)")
+
+
+def test_a_change_beside_the_events_is_not_blamed_on_redacted_secrets(runs: Runs) -> None:
+    runs.seal(
+        attached(at=1), recorded(2, at=1, payload={"text": "api_key=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123"})
+    )
+    assert "[redacted:" in runs.evidence_bytes("run_001").decode()
+    change_evidence(runs, lambda content: content.replace(b'"total_events":', b'"total_events":1'))
+    assert verify(runs).problems[0].endswith("the events are unchanged; other parts of the file were changed")
+
+
 def test_aborted_run_can_be_verified_once_it_is_sealed(runs: Runs) -> None:
     run_id = runs.start()
     runs.write(run_id, attached(), recorded(2, payload={"text": "hello"}))
@@ -158,7 +178,10 @@ def test_aborted_run_can_be_verified_once_it_is_sealed(runs: Runs) -> None:
     diagnose_run(run_id, runs_dir=runs.folder)
     assert verify(runs).intact
     change_evidence(runs, lambda content: content.replace(b"hello", b"hallo"))
-    assert verify(runs).problems == ["session.json was changed"]
+    event = runs.evidence(run_id)["events"][2]["event_id"]
+    where = f"event 3 ({event}) differs, at byte "
+    assert verify(runs).problems[0].startswith(f"session.json was changed: {where}")
+    assert verify(runs).problems[0].endswith("(compared with journal.jsonl)")
 
 
 def test_what_is_not_sealed_cannot_be_verified(runs: Runs) -> None:
@@ -173,3 +196,85 @@ def test_diagnosing_again_keeps_the_seal_intact(sealed: Runs) -> None:
     diagnose_run("run_001", runs_dir=sealed.folder)
     assert verify(sealed).intact
     assert json.loads(sealed.paths.diagnosis_path("run_001").read_bytes())["run_id"] == "run_001"
+
+
+HEAD_CHANGES: dict[str, Change] = {
+    "agent": lambda content: content.replace(b'"agent_id":"openclaw_agent"', b'"agent_id":"someone"', 1),
+    "tenant": lambda content: content.replace(b'"tenant_id":"default"', b'"tenant_id":"theirs"', 1),
+    "start": lambda content: re.sub(rb'"started_at":"....', b'"started_at":"1999', content, count=1),
+    "lifecycle": lambda content: content.replace(b'"state":"FINALIZING"', b'"state":"ABORTED"', 1),
+    "cut": lambda content: re.sub(rb'"journal_bytes":\d+', b'"journal_bytes":1', content, count=1),
+    "number of events": lambda content: re.sub(rb'"events":5', b'"events":6', content, count=1),
+    "owner": lambda content: re.sub(rb'"pid":\d+', b'"pid":1', content, count=1),
+}
+
+
+@pytest.mark.parametrize("change", HEAD_CHANGES.values(), ids=HEAD_CHANGES.keys())
+def test_a_change_of_what_is_fixed_in_the_record_is_found(sealed: Runs, change: Change) -> None:
+    before = sealed.paths.run_path("run_001").read_bytes()
+    change_record(sealed, change)
+    assert sealed.paths.run_path("run_001").read_bytes() != before
+    assert state_of(sealed, "record") == "failed"
+    assert "run_001.json was changed" in " ".join(verify(sealed).problems)
+
+
+def state_of(runs: Runs, name: str) -> str:
+    return next(check.state for check in verify(runs).checks if check.name == name)
+
+
+def test_what_was_checked_is_listed(sealed: Runs) -> None:
+    assert [(check.name, check.state) for check in verify(sealed).checks] == [
+        ("evidence", "passed"),
+        ("record", "passed"),
+        ("diagnosis", "passed"),
+        ("evidence_signature", "not checked"),
+        ("diagnosis_signature", "not checked"),
+    ]
+
+
+@pytest.mark.parametrize("member", ["headline", "trust_score", "diagnosis"])
+def test_a_copy_of_the_diagnosis_in_the_record_that_differs_is_found(sealed: Runs, member: str) -> None:
+    record = sealed.record("run_001")
+    if member == "diagnosis":
+        record["diagnosis"]["readiness"] = "unsafe"
+    else:
+        record[member] = "forged" if member == "headline" else 1
+    head, _, events = sealed.paths.run_path("run_001").read_bytes().partition(b'"event_log":')
+    changed = json.dumps({**record, "event_log": []}, separators=(",", ":")).encode().removesuffix(b"[]}")
+    sealed.paths.run_path("run_001").write_bytes(changed + events)
+    assert head != changed
+    assert verify(sealed).problems == [f"run_001.json does not contain the same {member} as diagnosis.json"]
+    diagnose_run("run_001", runs_dir=sealed.folder)
+    assert verify(sealed).intact
+
+
+def test_a_changed_diagnosis_is_found_and_made_again(sealed: Runs) -> None:
+    path = sealed.paths.diagnosis_path("run_001")
+    content = path.read_bytes()
+    for changed in (
+        content.replace(b'"readiness": "', b'"readiness":  "', 1),
+        json.dumps(json.loads(content)).encode(),
+        content.replace(b'"seal"', b'"Seal"'),
+        content.replace(b'"digest": "sha256:', b'"digest": "sha256:0', 1),
+    ):
+        assert changed != content
+        path.write_bytes(changed)
+        assert state_of(sealed, "diagnosis") == "failed"
+        assert "diagnosis.json was changed" in verify(sealed).problems[0]
+    with pytest.raises(BrokenRecordError, match=r"diagnosis\.json was changed"):
+        _ = Run.load("run_001", sealed.folder).diagnosis
+    diagnose_run("run_001", runs_dir=sealed.folder)
+    assert verify(sealed).intact
+
+
+def test_a_run_of_an_older_version_is_intact_and_what_cannot_be_checked_is_said(sealed: Runs) -> None:
+    change_record(sealed, lambda content: re.sub(rb',"record":"[^"]*","signature":null,"unsigned":null', b"", content))
+    path = sealed.paths.diagnosis_path("run_001")
+    document = json.loads(path.read_bytes())
+    del document["seal"]
+    path.write_text(json.dumps(document, indent=2))
+    assert verify(sealed).intact
+    assert (state_of(sealed, "record"), state_of(sealed, "diagnosis")) == ("not checked", "not checked")
+    assert Run.load("run_001", sealed.folder).diagnosis.run_id == "run_001"
+    diagnose_run("run_001", runs_dir=sealed.folder)
+    assert state_of(sealed, "diagnosis") == "passed"

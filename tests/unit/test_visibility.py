@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,8 +19,8 @@ from critiqor.run.store import Run
 from critiqor.run.visibility import change_visibility, read_visibility
 from critiqor.session import abort_session, append_event_to_run
 from critiqor.storage.run_record import HEAD_BYTES, MAX_VISIBILITY_CHANGES, load_head
-from critiqor.storage.seal import seal_evidence
-from critiqor.storage.verification import verify_run
+from critiqor.storage.seals.evidence_seal import seal_evidence
+from critiqor.storage.seals.verification import verify_run
 
 
 def changes(runs: Runs, run_id: str) -> list[tuple[str, str]]:
@@ -44,6 +45,34 @@ def test_a_sealed_run_changes_its_visibility_and_nothing_else(runs: Runs, to: st
     assert after == before
     assert runs.evidence_bytes(run_id) == evidence
     assert verify_run(runs.paths, run_id).intact
+
+
+def test_a_change_has_a_file_of_its_own_and_the_record_shows_it_too(runs: Runs) -> None:
+    run_id = failing_tests(runs)
+    assert not runs.paths.visibility_path(run_id).exists()
+    change_visibility(Run.load(run_id, runs.folder), "public")
+    stored = json.loads(runs.paths.visibility_path(run_id).read_bytes())
+    assert (stored["visibility"], len(stored["visibility_changes"])) == ("public", 1)
+    assert json.loads(runs.paths.run_path(run_id).read_bytes())["metadata"]["visibility"] == "public"
+
+
+def test_a_change_that_was_killed_before_the_record_was_written_counts(runs: Runs) -> None:
+    run_id = failing_tests(runs)
+    before = runs.paths.run_path(run_id).read_bytes()
+    change_visibility(Run.load(run_id, runs.folder), "public")
+    runs.paths.run_path(run_id).write_bytes(before)
+    assert read_visibility(Run.load(run_id, runs.folder)).visibility == "public"
+    assert runs.record(run_id)["metadata"]["visibility"] == "public"
+    assert verify_run(runs.paths, run_id).intact
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"visibility": "everybody", "visibility_changes": []}'])
+def test_a_file_that_cannot_be_read_leaves_what_the_record_says(runs: Runs, content: bytes) -> None:
+    run_id = failing_tests(runs)
+    change_visibility(Run.load(run_id, runs.folder), "shared")
+    runs.paths.visibility_path(run_id).write_bytes(content)
+    assert read_visibility(Run.load(run_id, runs.folder)).visibility == "shared"
+    assert changes(runs, run_id) == [("private", "shared")]
 
 
 def test_a_diagnosis_made_again_keeps_it(runs: Runs) -> None:

@@ -42,6 +42,8 @@ def _parts(
     if reasons:  # the rows of other rules contain the full reason
         yield Text()
         yield from reasons
+    if result.checks:
+        yield untrusted(result.checked, FAINT)
     broke = list(_breaking(failed, findings))
     if broke:
         yield Text("\nFindings that broke a rule")

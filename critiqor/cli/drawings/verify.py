@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from critiqor.cli.terminal.styled_text import indented, next_command, styled, untrusted
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.terminal.styled_text import FAINT, indented, next_command, styled, untrusted
 from critiqor.cli.terminal.tables import facts_grid
-from critiqor.storage.verification import Verification
+from critiqor.storage.seals.verification import Verification
+
+_MARKS = {"passed": ("✓", "green"), "failed": ("✗", "bold red"), "not checked": ("·", FAINT)}
 
 
 def seal_drawing(result: Verification) -> Group:
@@ -23,16 +26,20 @@ def _parts(result: Verification) -> Iterator[RenderableType]:
             f"the evidence of {result.run_id} is unchanged since it was sealed", "bold"
         )
     else:
-        yield styled("✗ BROKEN  ", "bold red").append(
-            f"the evidence of {result.run_id} was changed after sealing", "bold"
-        )
+        is_evidence = any(check.name == "evidence" and check.state == "failed" for check in result.checks)
+        what = f"the evidence of {result.run_id} was" if is_evidence else f"files of {result.run_id} were"
+        yield styled("✗ BROKEN  ", "bold red").append(f"{what} changed after sealing", "bold")
     yield Text()
     sealed = [("events", Text(str(result.events))), ("sealed", untrusted(result.digest))]
-    if not result.intact:
+    if result.found != result.digest:
         sealed.append(("found", untrusted(result.found or "nothing", "red")))
     yield facts_grid(sealed)
-    if result.problems:
-        yield Text()
-        yield from (indented(untrusted(f"· {problem}")) for problem in result.problems)
+    yield Text()
+    for check in result.checks:
+        mark, style = _MARKS[check.state]
+        line = styled(f"{mark} ", style).append(f"{check.name.replace('_', ' ')}: ", FAINT)
+        yield indented(line.append_text(untrusted(check.explanation)))
+        if check.fix is not None and check.state == "failed":
+            yield indented(untrusted(f"  → {add_runs_dir(check.fix)}"))
     if result.intact:
         yield next_command(f"critiqor show {result.run_id}")

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from critiqor.model.report import GateResult, RunReport
+    from critiqor.model.verdict import Integrity
     from critiqor.run.store import Run
+    from critiqor.run.view import RunView
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
@@ -27,25 +29,36 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.argument("run", shell_complete=run_names)
 @runs_dir_option
 @policy_option
+@click.option(
+    "--rediagnose", is_flag=True, help="Diagnose the sealed evidence once more, and fail if the diagnosis differs."
+)
 @click.option("--github", is_flag=True, help="In a GitHub workflow: add annotations and write the step summary.")
 @json_option
 @click.pass_context
-def check(ctx: click.Context, run: str, runs_dir: str, policy_file: Path | None, github: bool, as_json: bool) -> None:
+def check(
+    ctx: click.Context,
+    run: str,
+    runs_dir: str,
+    policy_file: Path | None,
+    rediagnose: bool,
+    github: bool,
+    as_json: bool,
+) -> None:
     """Check RUN against a policy. Exit code 0 if it passes, 3 if not; each rule is explained on one line."""
     from critiqor.run.store import RunStore
 
     checked = RunStore(runs_dir).run(run)
-    result = (_check_for_github if github else _check)(checked, policy_file, as_json)
+    result = (_check_for_github if github else _check)(checked, policy_file, rediagnose, as_json)
     ctx.exit(ExitCode.OK if result.passed else ExitCode.GATE_FAILED)
 
 
-def _check(run: Run, policy_file: Path | None, as_json: bool) -> GateResult:
+def _check(run: Run, policy_file: Path | None, rediagnose: bool, as_json: bool) -> GateResult:
     from critiqor.policy.gate import apply_policy, counting_findings
     from critiqor.run.view import RunView
 
     policy, view = read_policy_option(policy_file), RunView(run)
     diagnosis = view.require_diagnosis()
-    result = apply_policy(policy, diagnosis, view.integrity)
+    result = apply_policy(policy, diagnosis, _integrity(view, rediagnose))
 
     def drawing() -> RenderableType:
         from critiqor.cli.drawings.check import gate_drawing
@@ -57,15 +70,30 @@ def _check(run: Run, policy_file: Path | None, as_json: bool) -> GateResult:
     return result
 
 
-def _check_for_github(run: Run, policy_file: Path | None, as_json: bool) -> GateResult:
+def _integrity(view: RunView, rediagnose: bool) -> Integrity:
+    """Verify a run. A diagnosis that was to be made once more, but could not be compared, is not proven."""
+    from msgspec.structs import replace
+
+    found = view.verify(rediagnose=rediagnose)
+    again = next((check for check in found.checks if check.name == "rediagnosis"), None)
+    if rediagnose and found.is_intact and again is not None and again.state != "passed":
+        text = f"the diagnosis was not compared with a new one: {again.explanation}"
+        return replace(found, state="other", explanation=text + (f" ({again.fix})" if again.fix else ""))
+    return found
+
+
+def _check_for_github(run: Run, policy_file: Path | None, rediagnose: bool, as_json: bool) -> GateResult:
     """Check a run in a GitHub workflow. GitHub executes commands in any output, so errors are escaped too."""
     from critiqor.exporters import load_report
     from critiqor.exporters.github import escape_commands
     from critiqor.policy.gate import apply_policy
+    from critiqor.privacy.visibility import EXPORT
+    from critiqor.run.view import RunView
 
     try:
         report = load_report(run)
-        result = _escape_explanations(apply_policy(read_policy_option(policy_file), report.diagnosis, report.evidence))
+        integrity = _integrity(RunView(run, EXPORT), rediagnose)
+        result = _escape_explanations(apply_policy(read_policy_option(policy_file), report.diagnosis, integrity))
     except CritiqorError as error:
         error.message, error.fix = escape_commands(error.message), error.fix and escape_commands(error.fix)
         raise
@@ -85,6 +113,7 @@ def _text(result: GateResult) -> str:
         f"{'ok ' if rule.passed else 'NO '} {rule.rule}: {collapse_whitespace(rule.explanation)}"
         for rule in result.rules
     ]
+    lines += [result.checked] if result.checks else []
     if failed:
         lines.append(f"Next: {add_runs_dir(f'critiqor show {result.run_id}')}")
     return page(lines)
@@ -97,7 +126,8 @@ def _escape_explanations(result: GateResult) -> GateResult:
     from critiqor.exporters.github import escape_commands
 
     rules = [replace(rule, explanation=escape_commands(rule.explanation)) for rule in result.rules]
-    return replace(result, rules=rules, sessions=result.sessions and escape_commands(result.sessions))
+    checks = [replace(each, explanation=escape_commands(each.explanation)) for each in result.checks]
+    return replace(result, rules=rules, checks=checks, sessions=result.sessions and escape_commands(result.sessions))
 
 
 def _annotate(report: RunReport, result: GateResult, *, to_stderr: bool) -> None:

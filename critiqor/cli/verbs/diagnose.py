@@ -10,6 +10,7 @@ import click
 from critiqor.cli.completion_values import run_or_file_names
 from critiqor.cli.options import json_option, runs_dir_option
 from critiqor.cli.output import answer
+from critiqor.cli.unsigned import warn_if_unsigned
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -66,6 +67,7 @@ def _run(run: Run, *, as_json: bool) -> None:
         return rediagnosis_drawing(view, change)
 
     answer("diagnose", data, text, as_json=as_json, drawing=drawing)
+    warn_if_unsigned(run)
 
 
 def _changed_lines(change: Rediagnosis) -> list[str]:
@@ -93,7 +95,7 @@ def _recorded(file: Path, trace: ImportedTrace, *, as_json: bool) -> None:
     from critiqor.cli.texts.show import diagnosis_lines
     from critiqor.model.verdict import fresh_verdict
     from critiqor.run.diagnosis import diagnose_trace
-    from critiqor.storage.verification import file_digest
+    from critiqor.storage.seals.digests import file_digest
 
     for note in trace.notes:
         say(note)

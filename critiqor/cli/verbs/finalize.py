@@ -11,6 +11,7 @@ from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.options import json_option, runs_dir_option
 from critiqor.cli.output import answer, say
 from critiqor.cli.running_agent import warn_if_running
+from critiqor.cli.unsigned import warn_if_unsigned
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -45,6 +46,7 @@ def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) 
     view = RunView(RunStore(runs_dir).run(run_id))
     data = {**record, "diagnosis": view.diagnosis}
     answer("finalize", data, run_summary(view), as_json=as_json, drawing=lambda: _drawing(view))
+    warn_if_unsigned(view.run)
     warn_if_running(run_id, runs_dir)
     if not no_dashboard and not as_json:
         from critiqor.cli.browser import has_display, open_dashboard

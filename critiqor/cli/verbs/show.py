@@ -31,7 +31,7 @@ def show(run: str, runs_dir: str, as_json: bool) -> None:
     view = RunView(RunStore(runs_dir).run(run))
     if view.is_sealed and view.diagnosis is None and view.problem is not None:
         raise view.problem
-    data = {**to_builtins(view.head), "evidence": view.integrity, "diagnosis": view.diagnosis}
+    data = {**to_builtins(view.diagnosed_head), "evidence": view.integrity, "diagnosis": view.diagnosis}
     answer("show", data, run_summary(view), as_json=as_json, drawing=lambda: _drawing(view))
 
 

@@ -149,6 +149,7 @@ def _refuse_links(run: Run) -> None:
     paths = run.paths
     files = (
         run.record_path,
+        paths.visibility_path(run.id),
         run.evidence_path,
         run.diagnosis_path,
         paths.journal_path(run.id),

@@ -6,7 +6,6 @@ plugin, the embedded agent loop and finalizing read, so that all of them apply t
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import msgspec
 
 from critiqor.errors import UsageError
+from critiqor.storage.paths import user_folder
 from critiqor.storage.redaction.rules import Rule
 
 _KIND = re.compile("[a-z_]{2,28}")
@@ -33,8 +33,7 @@ class UserRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def user_settings_path() -> Path:
     """Return the path of the user's file of settings, whether it exists or not."""
-    base = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
-    return Path(base) / "critiqor" / "config.toml"
+    return user_folder() / "config.toml"
 
 
 def rules_file_from_settings() -> bytes | None:

@@ -17,8 +17,8 @@ from critiqor.storage.audit.statement import read_statement
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.event_merge import merged_events
 from critiqor.storage.redaction import Redactor
+from critiqor.storage.seals.digests import file_digest
 from critiqor.storage.session_document import SessionDocumentWriter, encode
-from critiqor.storage.verification import file_digest
 
 SEALED_MODE = 0o400
 
