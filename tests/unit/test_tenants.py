@@ -164,7 +164,7 @@ WHOLE_FOLDER = "runs recover completion"
 """Verbs that list every run for the user at the terminal, whatever its tenant and visibility."""
 WITHIN_A_TENANT = "benchmark trends dashboard"
 """Verbs that take several runs together, tested above."""
-WITHOUT_RUNS = "monitor attach detach import doctor demo agent lab"
+WITHOUT_RUNS = "monitor attach detach import doctor demo agent lab keys"
 
 
 def test_every_verb_is_considered() -> None:
