@@ -72,7 +72,7 @@ class Recording:
         elif kind == EventType.PROCESS_END:
             self.process_end = event
         elif kind == EventType.ERROR:
-            if event.payload.get("reason") in _BLIND_REASONS:
+            if str(event.payload.get("reason")) in _BLIND_REASONS:
                 self.not_attached = event
             else:
                 self.process_errors.append(event)

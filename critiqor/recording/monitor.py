@@ -39,7 +39,7 @@ from critiqor.run.lifecycle import abort, append_lifecycle_event, refresh_live_d
 from critiqor.run.store import Run, RunStore
 from critiqor.storage.audit.journal_audit import lifecycle_digest
 from critiqor.storage.audit.statement import StatementFile
-from critiqor.storage.lock import is_sealed
+from critiqor.storage.lock import exclusive, is_sealed
 from critiqor.storage.paths import FOLDER_MODE
 
 DEFAULT_ARGUMENTS = ("chat",)
@@ -283,9 +283,11 @@ class _MonitoredRun:
     def _start_witness(self) -> dict[str, str]:
         """Start to count what recorders produce. Return the environment variable that names the socket for them."""
         try:
-            self._statement = StatementFile(self._paths.statement_path(self._run.id))
             self._witness = Witness(lambda pid: self._supervisor.is_of_tree(pid))
+            self._statement = StatementFile(self._paths.statement_path(self._run.id))
         except OSError as error:
+            self._close_witness()
+            self._witness = None
             self._say(f"records that are lost or altered will not be noticed: {error}")
             return {}
         return {"CRITIQOR_WITNESS": str(self._witness.address)}
@@ -294,24 +296,43 @@ class _MonitoredRun:
         """Write what the witness knows, unless the run was finalized in the meantime, which has asked it."""
         if self._witness is None or self._statement is None:
             return
-        altered = self._find_altered(self._witness)
-        self._witness.close()
-        if self._run.head().status == "MONITORING":
-            self._statement.write(self._witness.statement(altered))
+        # A finalize that begins now waits until the statement is there, and one that has begun is left alone.
+        with exclusive(self._paths.lock_path):
+            status, has_cut = self._state()
+            altered = self._find_altered(self._witness, is_recorded=status == "MONITORING")
+            self._close_witness()
+            if status == "MONITORING" or (status == "ABORTED" and not has_cut):
+                is_open = bool(self._supervisor.tree())
+                self._statement.write(self._witness.statement(altered, is_open=is_open))
 
-    def _find_altered(self, witness: Witness) -> list[str]:
+    def _state(self) -> tuple[str, bool]:
+        """Return the status of the run, and whether the end of its evidence is fixed."""
+        try:
+            head = self._run.head()
+        except (CritiqorError, OSError):
+            return "MONITORING", False  # its record was damaged or removed, by somebody else
+        return head.status, head.cut is not None
+
+    def _find_altered(self, witness: Witness, *, is_recorded: bool) -> list[str]:
         """Return files beside the journal that nobody but Critiqor may change, and that were changed."""
         altered = []
         if not witness.is_reachable():
             altered.append("the socket on which recorders report")
-        if plugin_digest() != self._plugin_digest:
+        try:
+            is_same = plugin_digest() == self._plugin_digest
+        except OSError:
+            is_same = False
+        if not is_same:
             altered.append("the files of the recorder plugin")
-        status = self._run.head().status
-        if status == "MONITORING" and is_sealed(self._paths.session_lock_path(self._run.id)):
+        if is_recorded and is_sealed(self._paths.session_lock_path(self._run.id)):
             altered.append("the lock of session.json")
-        if status == "MONITORING" and not self._paths.active_path.exists():
+        if is_recorded and not self._paths.active_path.exists():
             altered.append("active_session.json")
         return altered
+
+    def _close_witness(self) -> None:
+        if self._witness is not None:
+            self._witness.close()
 
     def _describe_end(self, end: ChildEnd) -> str:
         if end.reason == "timeout":
@@ -327,6 +348,7 @@ class _MonitoredRun:
         """Restore the signal handlers, and let others change OpenClaw's settings."""
         self._supervisor.release()
         self._settings_lock.release()
+        self._close_witness()
 
     def _describe_next(self) -> str:
         try:
@@ -346,6 +368,8 @@ class _MonitoredRun:
     def abort(self, reason: str) -> None:
         """Abort the session of an OpenClaw that could not be launched."""
         self._record_error("launch_failed", reason)
+        self._close_witness()
+        self._paths.statement_path(self._run.id).unlink(missing_ok=True)
         abort(self._run, self._run.store, reason)
 
     def record_interrupt(self) -> None:

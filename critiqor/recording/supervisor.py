@@ -293,6 +293,9 @@ class Supervisor:
         self._handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def _adopt(self) -> None:
+        # In a program with several supervisors, each in a thread, the child of one is not an orphan of another.
+        if not _in_main_thread():
+            return
         with contextlib.suppress(psutil.Error):
             self._others = frozenset(process.pid for process in psutil.Process().children())
             before = adopts_orphans()

@@ -26,8 +26,10 @@ from critiqor.storage.audit.statement import DIGEST_BYTES, RecorderStatement, St
 from critiqor.storage.audit.witness_socket import ASK
 
 MAX_LINE = 4_096
-MAX_RECORDERS = 1_000
-"""Maximum number of recorders of a run; further ones are not known to the witness."""
+MAX_RECORDERS = 20_000
+"""Maximum number of recorders of a run; the records of further ones are not confirmed."""
+MAX_DRAINED = 1 << 26
+"""Maximum number of bytes of a connection that are read at the end."""
 MAX_GAP = 1_000_000
 """Maximum number of reports in a row that can be missing; a larger gap is an attempt to use up memory."""
 PAUSE_SECONDS = 0.001
@@ -50,6 +52,8 @@ class WitnessedRecorder:
         self._irregular = 0
         self._has_ended = False
         self._found_seal = False
+        self._gaps = 0
+        """Number of reports that did not arrive."""
 
     @property
     def produced(self) -> int:
@@ -63,13 +67,14 @@ class WitnessedRecorder:
 
     def add(self, sequence: int, digest: bytes) -> None:
         """Note that a record is about to be written; a recorder numbers its records without gaps."""
-        if sequence != self.produced + 1 or len(digest) != DIGEST_BYTES:
+        missing = sequence - 1 - self.produced
+        if missing < 0 or self._gaps + missing > MAX_GAP or len(digest) != DIGEST_BYTES:
             self._irregular += 1
-            if not 0 < sequence - self.produced <= MAX_GAP:
-                return
-            # Reports can be lost if the witness was stopped for long: nothing is known about these records.
-            self._digests.extend(bytes(DIGEST_BYTES * (sequence - 1 - self.produced)))
-        self._digests.extend(digest[:DIGEST_BYTES].ljust(DIGEST_BYTES, b"\0"))
+            return
+        # Reports can be lost if the witness was stopped for long: nothing is known about these records.
+        self._gaps += missing
+        self._digests.extend(bytes(DIGEST_BYTES * missing))
+        self._digests.extend(digest)
 
     def lose(self, sequence: int) -> None:
         """Note that a record was not written; one that was not announced before counts as produced."""
@@ -137,6 +142,7 @@ class Witness:
         self._connections: dict[socket.socket, _Connection] = {}
         self._recorders: dict[str, WitnessedRecorder] = {}
         self._lifecycle: dict[str, str] = {}
+        self._has_too_many = False
         self._lock = threading.Lock()
         self._is_closed = False
         self._thread = threading.Thread(target=self._listen, daemon=True, name="critiqor-witness")
@@ -152,11 +158,16 @@ class Witness:
         with self._lock:
             self._lifecycle[event_id] = digest
 
-    def statement(self, altered: list[str] | None = None) -> Statement:
-        """Return what is known so far."""
+    def statement(self, altered: list[str] | None = None, *, is_open: bool = False) -> Statement:
+        """Return what is known so far; `is_open` is whether recorders go on without it."""
         with self._lock:
             recorders = [recorder.statement() for recorder in self._recorders.values()]
-            return Statement(recorders=recorders, lifecycle=dict(self._lifecycle), altered=altered or [])
+            return Statement(
+                recorders=recorders,
+                lifecycle=dict(self._lifecycle),
+                altered=altered or [],
+                is_open=is_open or self._has_too_many,
+            )
 
     def reported(self) -> int:
         """Return how many records the recorders in the launched OpenClaw have produced, written or not."""
@@ -168,7 +179,9 @@ class Witness:
         return self.address.is_socket()
 
     def close(self) -> None:
-        """Read what was sent so far, and stop."""
+        """Read what was sent so far, and stop; nothing happens if it was closed before."""
+        if self._is_closed:
+            return
         self._is_closed = True
         self._wake.send(b"x")
         self._thread.join()
@@ -205,6 +218,8 @@ class Witness:
             program = Path(process.exe()).name
             is_recorder = program.startswith(_PROGRAMS) or _is_embedded_loop(program, process.cmdline())
             is_known = user == os.getuid() and is_recorder and self._is_of_tree(pid)
+            if not is_known and not process.is_running():
+                raise psutil.NoSuchProcess(pid)
             return Peer(pid, process.create_time(), program, is_known)
         except psutil.NoSuchProcess:
             # It has ended by now, as a command of OpenClaw does at once: what it was is not known, which is no forgery.
@@ -227,8 +242,10 @@ class Witness:
         self._handle(connection, data)
 
     def _drain(self, connection: _Connection) -> None:
+        left = MAX_DRAINED
         with contextlib.suppress(OSError):
-            while data := connection.socket.recv(_READ_BYTES):
+            while left > 0 and (data := connection.socket.recv(_READ_BYTES)):
+                left -= len(data)
                 self._handle(connection, data)
 
     def _handle(self, connection: _Connection, data: bytes) -> None:
@@ -242,6 +259,9 @@ class Witness:
                     self._report(connection, line.split(b" "))
 
     def _answer(self, connection: _Connection) -> None:
+        if connection.has_asked:
+            return  # a peer that does not read must not hold up the others
+        connection.has_asked = True
         data = msgspec.json.encode(self.statement()) + b"\n"
         with contextlib.suppress(OSError):
             connection.socket.settimeout(5.0)
@@ -275,15 +295,19 @@ class Witness:
             (known or connection.recorder).note_irregular()  # type: ignore[union-attr]
         elif len(self._recorders) < MAX_RECORDERS:
             connection.recorder = self._recorders[writer] = WitnessedRecorder(writer, connection.peer)
+        else:
+            self._has_too_many = True
 
 
 def _is_embedded_loop(program: str, arguments: list[str]) -> bool:
     """Return whether a Python process runs a module or a script of Critiqor."""
-    if not program.startswith("python") or len(arguments) < 2:
+    if not program.startswith("python"):
         return False
-    module = arguments[2] if arguments[1] == "-m" and len(arguments) > 2 else ""
-    script = Path(arguments[1])
-    return module.partition(".")[0] == "critiqor" or script.name == "critiqor" or "critiqor" in script.parent.parts
+    given = [each for each in arguments[1:] if each == "-m" or not each.startswith("-")]
+    if given[:1] == ["-m"]:
+        return len(given) > 1 and given[1].partition(".")[0] == "critiqor"
+    script = Path(given[0]) if given else Path()
+    return script.name in ("critiqor", "critiqor-agentloop") or "critiqor" in script.parent.parts
 
 
 class _Connection:
@@ -292,3 +316,4 @@ class _Connection:
         self.peer = peer
         self.recorder: WitnessedRecorder | None = None
         self.rest = b""
+        self.has_asked = False

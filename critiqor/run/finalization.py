@@ -12,14 +12,14 @@ from typing import NamedTuple
 import msgspec
 
 from critiqor.errors import NoActiveSessionError
-from critiqor.model import Diagnosis, Event, EventType, RunHead, Seal, SessionRecord, iso_from_ms, now_ms
+from critiqor.model import Diagnosis, Event, RunHead, Seal, SessionRecord, iso_from_ms, now_ms
 from critiqor.model.record import Cut
 from critiqor.run.active_slot import active_record, active_run_id, free_slot, write_slot
 from critiqor.run.owner import may_be_running
 from critiqor.run.store import Run, RunStore
 from critiqor.storage import SessionPaths, exclusive, take_permanent_lock, write_json
 from critiqor.storage import run_record as records
-from critiqor.storage.audit.witness_socket import ask_statement
+from critiqor.storage.audit.witness_socket import ask_statement, witness_address
 from critiqor.storage.journal import restore_journal
 from critiqor.storage.seals.diagnosis_seal import write_diagnosis
 from critiqor.storage.seals.evidence_seal import SealedEvidence, seal_evidence
@@ -104,12 +104,8 @@ def set_cut(paths: SessionPaths, record: SessionRecord) -> None:
 
 def _witness_address(record: SessionRecord) -> str | None:
     """Return the address of the monitor's socket, from the event of the launch."""
-    for event in record.event_log:
-        if isinstance(event, dict) and event.get("event_type") == EventType.PROCESS_START:
-            payload = event.get("payload")
-            address = payload.get("witness") if isinstance(payload, dict) else None
-            return address if isinstance(address, str) else None
-    return None
+    events = (event for event in record.event_log if isinstance(event, dict))
+    return next((address for event in events if (address := witness_address(event)) is not None), None)
 
 
 def seal_aborted(run: Run) -> None:

@@ -15,6 +15,8 @@ from critiqor.storage.audit.journal_audit import JournalAudit
 from critiqor.storage.redaction import Redactor
 
 MAX_EXAMPLES = 20
+MIN_RECORD = 250
+"""Bytes of the smallest records that recorders write."""
 MAX_IDLE_RUNS = 1000
 """Agent runs without open calls that are remembered."""
 FOREIGN = "foreign"
@@ -45,6 +47,8 @@ class CoverageCounter:
         self._highest: dict[str, int] = {}
         self._written: Counter[str] = Counter()
         self._errors = 0
+        self._damaged = 0
+        """Maximum number of records that were where nothing can be read."""
         self._housekeeping = 0
         """Events of recorders that are not about an agent's work."""
         # Imported here, because a session is created and appended to without counting anything.
@@ -57,10 +61,11 @@ class CoverageCounter:
         self._is_running = False
         self._import_notes: list[str] = []
 
-    def count_damage(self, line: int, offset: int, kind: str) -> None:
-        """Count a journal record that cannot be read."""
+    def count_damage(self, line: int, offset: int, kind: str, size: int = 0) -> None:
+        """Count a journal record that cannot be read; one of a large size, in bytes, can have been several."""
         coverage = self.coverage
         coverage.damaged_records += 1
+        self._damaged += 1 + size // MIN_RECORD
         coverage.damage_by_kind[kind] = coverage.damage_by_kind.get(kind, 0) + 1
         if len(coverage.damage) < MAX_EXAMPLES:
             coverage.damage.append(Damage(line, offset, kind))
@@ -201,7 +206,7 @@ class CoverageCounter:
             # The numbers are those of the source, which may leave some out.
             missing.pop(IMPORT_WRITER, None)
         coverage.missing_by_writer = {writer: count for writer, count in sorted(missing.items()) if count > 0}
-        coverage.witness = self._audit.conclude(coverage.damaged_records)
+        coverage.witness = self._audit.conclude(self._damaged)
         removed = coverage.witness.removed if coverage.witness is not None else 0
         explained = coverage.damaged_records + removed
         coverage.missing_records = max(0, sum(coverage.missing_by_writer.values()) - explained)
@@ -297,15 +302,19 @@ def _witness_notes(coverage: Coverage) -> list[str]:
     for how, changes in (("changed", facts.changed), ("removed", facts.removed), ("added", facts.inserted)):
         if changes:
             were = "was" if changes == 1 else "were"
-            notes.append(f"{counted(changes, 'record')} {were} {how} in the journal after the recorder wrote it.")
+            notes.append(
+                f"{counted(changes, 'record')} {were} {how} in the journal by something else than the recorder."
+            )
+    if facts.unreported:
+        notes.append(f"The monitor did not confirm {counted(facts.unreported, 'record')}.")
     if facts.unknown_recorders:
-        notes.append(f"{counted(facts.unknown_recorders, 'writer')} of the journal is not a recorder of this run.")
+        notes.append(f"Writers of the journal that are no recorders of this run: {facts.unknown_recorders}.")
     if facts.silenced_recorders:
-        notes.append(f"{counted(facts.silenced_recorders, 'recorder')} stopped because of a forged seal.")
+        notes.append(f"Recorders that stopped because of a forged seal: {facts.silenced_recorders}.")
     if facts.irregular_reports:
-        notes.append(f"{counted(facts.irregular_reports, 'report')} to the monitor did not come from a recorder.")
+        notes.append(f"Reports to the monitor that no recorder makes: {facts.irregular_reports}.")
     if facts.lifecycle_changed:
-        notes.append(f"{counted(facts.lifecycle_changed, 'lifecycle event')} of the run record was altered.")
+        notes.append(f"Lifecycle events of the run record that were altered: {facts.lifecycle_changed}.")
     return [*notes, *(f"Altered while the run was recorded: {what}." for what in facts.altered)]
 
 

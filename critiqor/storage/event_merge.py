@@ -145,7 +145,7 @@ class _JournalReader:
                     if _decode_key(data).event_id == previous:
                         self._counter.count_repeated(previous)
                     else:
-                        self._counter.count_damage(number, offset, _damage_kind(error, data))
+                        self._counter.count_damage(number, offset, _damage_kind(error, data), len(data))
                 else:
                     if event.event_id == previous:
                         self._counter.count_repeated(previous)
@@ -182,14 +182,14 @@ class _JournalReader:
         for line in read_journal(self._path, self._limit):
             coverage.journal_lines += 1
             if line.data is None:
-                self._counter.count_damage(line.number, line.offset, "too_long")
+                self._counter.count_damage(line.number, line.offset, "too_long", line.length)
                 continue
             start = 0
             try:
                 key = _decode_key(line.data)
             except (msgspec.DecodeError, RecursionError, ValueError) as error:
                 kind = _damage_kind(error, line.data) if line.terminated else "torn_tail"
-                self._counter.count_damage(line.number, line.offset, kind)
+                self._counter.count_damage(line.number, line.offset, kind, line.length)
                 # A writer that was killed within a record left no line break: the next record follows on this line.
                 start = line.data.rfind(_RECORD_START, 1)
                 try:

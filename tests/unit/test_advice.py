@@ -163,9 +163,9 @@ def test_an_interrupted_run_whose_recorder_never_loaded_is_still_blind() -> None
     assert diagnosis.headline == "The agent was not observed"
 
 
-def test_a_run_that_ended_by_itself_without_an_agent_is_still_blind() -> None:
+def test_a_run_that_ended_by_itself_without_an_agent_has_no_trust_score() -> None:
     diagnosis = launched().event("recorder_attached").process(0).diagnosis(agent_events=0)
-    assert diagnosis.headline == "The agent was not observed"
+    assert (diagnosis.headline, diagnosis.trust_score) == ("No agent run took place", None)
 
 
 def test_an_agent_that_had_begun_is_judged() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 from critiqor.model.evidence import WitnessFacts
 from critiqor.storage.audit.closing_records import ClosingRecord
 from critiqor.storage.audit.journal_audit import JournalAudit, lifecycle_digest
-from critiqor.storage.audit.statement import RecorderStatement, Statement, digest_of
+from critiqor.storage.audit.statement import RecorderStatement, Statement, digest_of, read_statement
 
 LINES = [f'{{"number":{number}}}'.encode() for number in range(1, 6)]
 WRITTEN = b"".join(map(digest_of, LINES))
@@ -52,6 +53,33 @@ def test_a_removed_record_is_counted_also_at_the_end(gone: int) -> None:
 
 def test_added_records_are_counted() -> None:
     assert compare(statement(), {**WHOLE, 6: b'{"number":6}'}).inserted == 1
+    assert compare(statement(has_ended=False), {**WHOLE, 7: b'{"number":7}'}).inserted == 1
+
+
+def test_the_end_of_a_recorder_that_was_killed_may_be_unreported() -> None:
+    facts = compare(statement(has_ended=False), {**WHOLE, 6: b'{"number":6}', 7: b'{"number":7}'})
+    assert (facts.unreported, facts.inserted, facts.is_tampered) == (2, 0, False)
+
+
+def test_recorders_that_went_on_without_the_monitor_are_unreported() -> None:
+    facts = compare(msgspec.structs.replace(statement(), is_open=True), WHOLE, writer="other")
+    assert (facts.unreported, facts.unknown_recorders) == (5, 0)
+
+
+@pytest.mark.parametrize(("damaged", "removed"), [(0, 3), (1, 2), (3, 0), (9, 0)])
+def test_damage_explains_as_many_missing_records_as_fit_into_it(damaged: int, removed: int) -> None:
+    audit = JournalAudit(statement())
+    for sequence in (1, 5):
+        audit.observe("abc", sequence, f"evt_{sequence}", WHOLE[sequence] + b"\n")
+    facts = audit.conclude(damaged)
+    assert facts is not None
+    assert facts.removed == removed
+
+
+def test_a_statement_whose_numbers_do_not_agree_is_not_used(tmp_path: Path) -> None:
+    for wrong in (statement(produced=-1, digests=None), statement(produced=4), statement(lost=-1)):
+        (tmp_path / "witness.json").write_bytes(msgspec.json.encode(wrong))
+        assert read_statement(tmp_path / "witness.json") is None
 
 
 def test_a_writer_that_did_not_report_is_unknown() -> None:

@@ -4,7 +4,7 @@
 
 import fs from "node:fs";
 
-/** Bytes of the file; critiqor/storage/closing_records.py writes as many. */
+/** Bytes of the file; critiqor/storage/audit/closing_records.py writes as many. */
 const SIZE = 512;
 
 /** The file of one recorder, open from its first record to its end. */
@@ -23,7 +23,7 @@ export class ClosingRecord {
       this.#write({ writer, pid: process.pid });
     } catch {
       // a disk that is full from the start: the journal has the same problem, and a later attempt may succeed
-      this.#close();
+      this.release();
     }
   }
 
@@ -35,7 +35,7 @@ export class ClosingRecord {
     } catch {
       // its absence shows that the recorder did not end properly
     }
-    this.#close();
+    this.release();
   }
 
   /** @param {object} content */
@@ -44,7 +44,8 @@ export class ClosingRecord {
     fs.writeSync(this.#descriptor, bytes, 0, bytes.length, 0);
   }
 
-  #close() {
+  /** Closes the file as it is. */
+  release() {
     try {
       if (this.#descriptor >= 0) fs.closeSync(this.#descriptor);
     } catch {

@@ -183,6 +183,7 @@ export class Journal {
     if (this.sealed) return;
     this.sealed = true;
     this.witness?.sealed();
+    this.#closing.release();
     this.#release();
   }
 

@@ -9,6 +9,7 @@ import { errorCode } from "./journal.js";
 
 /** Characters that may wait for a monitor that does not read; later reports are dropped, which the monitor notices. */
 const MAX_WAITING = 4 << 20;
+const MAX_SENT = 1 << 16; // characters at once
 const PAUSE_MS = 5; // between two attempts to send what waits
 const TRIES_AT_EXIT = 20;
 
@@ -16,7 +17,6 @@ const TRIES_AT_EXIT = 20;
 export class Witness {
   /** @type {net.Socket | null} */
   #socket = null;
-  #descriptor = -1;
   #waiting = ""; // until the connection is made, and while the monitor is slower than this recorder
   /** @type {NodeJS.Timeout | null} */
   #retry = null;
@@ -32,12 +32,10 @@ export class Witness {
       socket.unref(); // it must not keep the agent's process alive
       socket.once("connect", () => this.#flush());
       socket.on("error", () => this.#disconnect());
+      socket.on("end", () => this.#disconnect());
       socket.on("close", () => this.#disconnect());
       // A Unix socket is connected at once, before the event: a process that ends soon has reported by then. Only a
-      // synchronous write is certain to be made before a process that is killed or exits is gone. Node has no public name
-      // for the descriptor; without one, writes are queued.
-      const handle = /** @type {{ fd?: number } | undefined} */ (Reflect.get(socket, "_handle"));
-      this.#descriptor = handle?.fd ?? -1;
+      // synchronous write is certain to be made before a process that is killed or exits is gone.
       this.#flush();
     } catch {
       this.#disconnect();
@@ -74,7 +72,14 @@ export class Witness {
       this.#flush();
     }
     this.#socket?.end();
-    this.#descriptor = -1;
+    this.#socket = null;
+  }
+
+  /** The descriptor of the socket. Node has no public name for it; without one, writes are queued. */
+  get #descriptor() {
+    // Not kept: once the socket is closed, the number can be that of one of the agent's own files.
+    const handle = /** @type {{ fd?: number } | null | undefined} */ (Reflect.get(this.#socket ?? {}, "_handle"));
+    return handle?.fd ?? -1;
   }
 
   /** Whether reports can be sent; what they are about need not be computed otherwise. */
@@ -92,7 +97,9 @@ export class Witness {
   /** Sends what waits, as far as that is possible without waiting. */
   #flush() {
     try {
-      if (this.#descriptor >= 0) this.#waiting = this.#waiting.slice(writeNow(this.#descriptor, this.#waiting));
+      const descriptor = this.#descriptor;
+      // Only a part of what waits, so that a monitor that does not read costs the agent little.
+      if (descriptor >= 0) this.#waiting = this.#waiting.slice(writeNow(descriptor, this.#waiting.slice(0, MAX_SENT)));
       else if (this.#socket?.connecting === false) {
         this.#socket.write(this.#waiting);
         this.#waiting = "";
@@ -110,7 +117,6 @@ export class Witness {
 
   #disconnect() {
     this.#socket = null;
-    this.#descriptor = -1;
     this.#waiting = "";
   }
 }

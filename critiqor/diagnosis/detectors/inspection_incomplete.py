@@ -7,6 +7,7 @@ from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import RUN_AGAIN, START_AGAIN, Draft
 from critiqor.diagnosis.recording import Recording
 from critiqor.model import CausalStep, Severity
+from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 
 TYPE = "inspection_incomplete"
@@ -58,6 +59,10 @@ class InspectionIncomplete(RecordingDetector):
             explanation = "What happened afterwards is not in the evidence, so later failures cannot be ruled out."
             drafts.append(_draft(recording, "cut", "low", title, explanation))
         witness = coverage.witness
+        if witness is not None and witness.unreported:
+            title = f"The monitor did not confirm {counted(witness.unreported, 'record')} at the end of a recorder"
+            explanation = "The recorder was killed, or went on after its monitor. Somebody else may have added them."
+            drafts.append(_draft(recording, "unconfirmed", "medium", title, explanation))
         if coverage.recorders_not_closed or (witness is not None and witness.is_missing):
             title = "How many records are missing at the end of the recording is not known"
             explanation = "The recorder or its monitor was killed, or could not write, before it left its counts."

@@ -63,11 +63,16 @@ class ClosingFile:
         os.pwrite(self._descriptor, msgspec.json.encode(record).ljust(SIZE - 1) + b"\n", 0)
 
 
-def read_closing_records(folder: Path) -> list[ClosingRecord]:
-    """Return the closing records of a run; those that cannot be read are left out."""
+def read_closing_records(folder: Path, until: int | None = None) -> list[ClosingRecord]:
+    """Return the closing records of a run; those that cannot be read, or are from later than a time, are left out.
+
+    `until` is in milliseconds since 1970.
+    """
     found = []
     for path in sorted(folder.glob("recorder-*.json"))[:MAX_FILES]:
         try:
+            if until is not None and path.stat().st_mtime_ns // 1_000_000 > until:
+                continue
             with open_regular_file(path) as file:
                 found.append(msgspec.json.decode(file.read(SIZE + 1), type=ClosingRecord))
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):

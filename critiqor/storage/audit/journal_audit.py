@@ -39,6 +39,9 @@ class JournalAudit:
         if self._statement is None:
             return
         recorder = self._known.get(writer)
+        if recorder is None and self._statement.is_open:
+            self._facts.unreported += 1
+            return
         if recorder is None or not recorder.statement.is_of_tree:
             self._unknown.add(writer)
             self._note(event_id)
@@ -47,6 +50,8 @@ class JournalAudit:
         if how == "changed":
             self._facts.changed += 1
             self._note(event_id)
+        elif how == "unreported":
+            self._facts.unreported += 1
         elif how == "inserted":
             self.observe_repeated(event_id)
 
@@ -86,7 +91,7 @@ class JournalAudit:
         return sum(closing.produced is None and writer not in self._known for writer, closing in self._closings.items())
 
     def conclude(self, damaged: int) -> WitnessFacts | None:
-        """Return what is wrong with the records; None without a monitor. `damaged` records could not be read."""
+        """Return what is wrong with the records; None without a monitor. At most `damaged` ones could not be read."""
         facts = self._facts
         if self._statement is None:
             return facts if facts.is_missing else None
@@ -101,10 +106,9 @@ class JournalAudit:
             facts.lost += lost
             facts.irregular_reports += recorder.statement.irregular
             facts.silenced_recorders += recorder.statement.found_seal
-        if damaged:
-            # What cannot be read may be any of those that are missing: they are lost, for whatever reason.
-            facts.lost += max(0, facts.removed - damaged)
-            facts.removed = 0
+        # What cannot be read may be any of those that are missing, as many as fit into it.
+        explained = min(facts.removed, damaged)
+        facts.removed -= explained
         return facts
 
     def _limit(self, writer: str, recorder: _Recorder) -> int:
@@ -121,9 +125,14 @@ class _Recorder:
     def __init__(self, statement: RecorderStatement) -> None:
         self.statement = statement
         self._seen = bytearray(statement.produced)
+        self._unreported = 0
 
     def compare(self, sequence: int, data: bytes) -> str:
         place = sequence - 1
+        if place == self.statement.produced + self._unreported and not self.statement.has_ended:
+            # The report of a recorder that was killed, or that goes on without the monitor, did not arrive.
+            self._unreported += 1
+            return "unreported"
         if not 0 <= place < self.statement.produced or self._seen[place]:
             return "inserted"
         self._seen[place] = 1

@@ -59,9 +59,23 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     """The lifecycle events that the monitor wrote: event id and digest, in hexadecimal digits."""
     altered: list[str] = msgspec.field(default_factory=list)
     """Files beside the journal that the monitor found changed, in words."""
+    is_open: bool = False
+    """Whether recorders may have gone on without the monitor: their later records are not confirmed by it."""
     required: dict[str, int] | None = None
     """How many records of each recorder belong to the evidence of a run that was finalized while it was recorded; null
     for all of them."""
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether its numbers agree with each other; those of a damaged file do not."""
+        required = self.required or {}
+        return all(
+            one.produced >= 0
+            and one.lost >= 0
+            and (one.digests is None or len(one.digests) == DIGEST_BYTES * one.produced)
+            and 0 <= required.get(one.writer, 0) <= one.produced
+            for one in self.recorders
+        )
 
 
 class StatementFile:
@@ -91,6 +105,7 @@ def read_statement(path: Path) -> Statement | None:
     """Return the statement of a monitor that has ended; None if it left none that can be read."""
     try:
         with open_regular_file(path) as file:
-            return msgspec.json.decode(file.read(MAX_BYTES), type=Statement)
+            statement = msgspec.json.decode(file.read(MAX_BYTES), type=Statement)
+        return statement if statement.is_valid else None
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import time
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
+from critiqor.model.event import EventType
 from critiqor.storage.audit.statement import MAX_BYTES, Statement
 
 ASK = b"statement\n"
 """The request for the statement so far."""
 TIMEOUT_SECONDS = 10.0
 CONNECT_SECONDS = 1.0
+END_SECONDS = 0.2
+MAX_SENT = 1 << 16
+"""Bytes that are sent at once."""
 MAX_WAITING = 4 << 20
 """Bytes that may wait for a monitor that does not read; later reports are dropped, which the monitor notices."""
 
@@ -45,9 +53,12 @@ class WitnessConnection:
         self._send("sealed\n")
 
     def end(self) -> None:
-        """Report the proper end, and close the connection."""
+        """Report the proper end, and close the connection. Wait a moment if the monitor is too busy to read."""
         self._send("end\n")
         if self._socket is not None:
+            self._socket.settimeout(END_SECONDS)
+            with contextlib.suppress(OSError):
+                self._socket.sendall(self._waiting)
             self._socket.close()
         self._socket = None
 
@@ -56,7 +67,7 @@ class WitnessConnection:
             return
         data = self._waiting + report.encode() if len(self._waiting) < MAX_WAITING else self._waiting
         try:
-            sent = self._socket.send(data)
+            sent = self._socket.send(data[:MAX_SENT])
         except BlockingIOError:
             sent = 0
         except OSError:
@@ -65,19 +76,28 @@ class WitnessConnection:
         self._waiting = data[sent:]
 
 
+def witness_address(event: Mapping[str, Any]) -> str | None:
+    """Return the address of the monitor's socket that the event of a launch names; None for any other event."""
+    payload = event.get("payload") if event.get("event_type") == EventType.PROCESS_START else None
+    address = payload.get("witness") if isinstance(payload, dict) else None
+    return address if isinstance(address, str) else None
+
+
 def ask_statement(address: str) -> Statement | None:
     """Return what the monitor at this address knows so far; None if it does not answer."""
     data = bytearray()
+    until = time.monotonic() + TIMEOUT_SECONDS
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(TIMEOUT_SECONDS)
             connection.connect(address)
             connection.sendall(ASK)
-            while not data.endswith(b"\n") and len(data) <= MAX_BYTES:
+            while not data.endswith(b"\n") and len(data) <= MAX_BYTES and time.monotonic() < until:
                 received = connection.recv(1 << 16)
                 if not received:
                     return None
                 data += received
-        return msgspec.json.decode(data, type=Statement)
+        statement = msgspec.json.decode(data, type=Statement)
+        return statement if statement.is_valid else None
     except (OSError, ValueError, RecursionError):
         return None
