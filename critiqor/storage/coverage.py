@@ -302,9 +302,7 @@ def _witness_notes(coverage: Coverage) -> list[str]:
     for how, changes in (("changed", facts.changed), ("removed", facts.removed), ("added", facts.inserted)):
         if changes:
             were = "was" if changes == 1 else "were"
-            notes.append(
-                f"{counted(changes, 'record')} {were} {how} in the journal by something else than the recorder."
-            )
+            notes.append(f"{counted(changes, 'record')} {were} {how} by something other than the recorder.")
     if facts.unreported:
         notes.append(f"The monitor did not confirm {counted(facts.unreported, 'record')}.")
     if facts.unknown_recorders:

@@ -84,7 +84,7 @@ def test_without_its_detector_a_scenario_fails(
     found = [name for name in FAULTY if kind in summarize_diagnosis(plays[name].result().diagnosis).findings]
     if not found:
         assert kind in ONLY_ON_OPENCLAW
-        return  # tests/openclaw plays these scenarios
+        return  # tests/openclaw/test_attachment.py shows the finding on a real OpenClaw
     remove(kind, monkeypatch)
     assert any(missed_again(name, plays[name].result(), tmp_path / name) for name in found)
 

@@ -120,13 +120,13 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
         for stance in speech.stances
     ):
         return True  # there is nothing else that bad news could be about
-    told = (subject.clear | subject.reasons) - stems(subject.items)
+    subject_words = (subject.clear | subject.reasons) - stems(subject.items)
     if subject.items:
-        admitted = admits_items(speech, subject.items, told)
+        admitted = admits_items(speech, subject.items, subject_words)
         if admitted is not None:
             return admitted
         counts = {len(call.meaning.items), *([call.meaning.passed] if call.meaning.passed else [])}
-        if admits_part(speech, told, counts):
+        if admits_part(speech, subject_words, counts):
             return True
     if (admitted := _admits_among_siblings(episode, call, speech, subject)) is not None:
         return admitted
@@ -170,14 +170,16 @@ def _admits_among_siblings(episode: Episode, call: EpisodeCall, speech: Speech, 
     names = names_among(episode, call, siblings) if siblings else None
     if names is None or not names.own:
         return None
-    told = (subject.reported | subject.clear | subject.reasons) - subject.asked - stems(tokens(" ".join(names.own)))
-    named = admits_named(speech, names.own, names.others, told)
+    subject_words = (
+        (subject.reported | subject.clear | subject.reasons) - subject.asked - stems(tokens(" ".join(names.own)))
+    )
+    named = admits_named(speech, names.own, names.others, subject_words)
     if named is not None:
         return named
     failed = sum(
         other.tool == call.tool and other.meaning.state == "failure" for other in episode.calls if not other.line
     )
-    return admits_part(speech, told, {failed, len(siblings)})
+    return admits_part(speech, subject_words, {failed, len(siblings)})
 
 
 def _asks_about_trouble(episode: Episode) -> bool:

@@ -70,7 +70,7 @@ MIN_TOLD = 2
 """Minimum number of words of what went wrong that say so without a name: one can be there by chance."""
 
 
-def admits_named(speech: Speech, names: set[str], others: set[str], told: set[str]) -> bool | None:
+def admits_named(speech: Speech, names: set[str], others: set[str], subject_words: set[str]) -> bool | None:
     """Return whether a text says that something is wrong with what it names; None if it does not name it.
 
     A name in a row with those of what worked is claimed like them, whatever else the sentence says.
@@ -79,20 +79,20 @@ def admits_named(speech: Speech, names: set[str], others: set[str], told: set[st
     if not naming:
         return None
     for stance in naming:
-        if stems(speech.tokens_of(stance)) & told:
+        if stems(speech.tokens_of(stance)) & subject_words:
             return True
         own = [clause for clause in speech.clauses(stance) if _names(clause.lowered, names)]
         if any(map(_is_caveat, own)) or any(clause.is_question for clause in own):
             return True
         if _is_caveat(stance) and not _names(stance.lowered, others):
             return True
-    return any(_is_caveat(stance) and stems(speech.tokens_of(stance)) & told for stance in speech.stances)
+    return any(_is_caveat(stance) and stems(speech.tokens_of(stance)) & subject_words for stance in speech.stances)
 
 
-def admits_part(speech: Speech, told: set[str], counts: set[int]) -> bool:
+def admits_part(speech: Speech, subject_words: set[str], counts: set[int]) -> bool:
     """Return whether a text says that a part failed without naming it: by what is wrong, by a number, or as a limit."""
     for stance in speech.stances:
-        shared = stems(speech.tokens_of(stance)) & told
+        shared = stems(speech.tokens_of(stance)) & subject_words
         if len(shared) >= MIN_TOLD or any(map(str.isdigit, shared)):
             return True
         if not _is_caveat(stance) or stance.is_plan:
@@ -104,25 +104,25 @@ def admits_part(speech: Speech, told: set[str], counts: set[int]) -> bool:
     return False
 
 
-def admits_items(speech: Speech, items: set[str], told: set[str]) -> bool | None:
+def admits_items(speech: Speech, items: set[str], subject_words: set[str]) -> bool | None:
     """Return whether a text says that the items failed which it names; None if it names none of them.
 
-    `told` are beginnings of words that tell what is wrong, also without a name.
+    `subject_words` are beginnings of words that tell what is wrong, also without a name.
     """
     naming = [number for number, stance in enumerate(speech.stances) if _names(stance.lowered, items)]
     if not naming:
         return None
     for number in naming:
-        if _is_caveat_on_items(speech, speech.stances[number], items, told):
+        if _is_caveat_on_items(speech, speech.stances[number], items, subject_words):
             return True
         # What is wrong with an item is often said in the next sentence.
         following = speech.stances[number + 1 : number + 2]
         if any(after.is_bad_news and not after.is_plan and speech.has(after, "trouble") for after in following):
             return True
-    return any(stems(speech.tokens_of(stance)) & told for stance in speech.stances)
+    return any(stems(speech.tokens_of(stance)) & subject_words for stance in speech.stances)
 
 
-def _is_caveat_on_items(speech: Speech, stance: Stance, items: set[str], told: set[str]) -> bool:
+def _is_caveat_on_items(speech: Speech, stance: Stance, items: set[str], subject_words: set[str]) -> bool:
     """Return whether a statement that names items says that something is wrong with them, not with something else.
 
     `Closed on Booking and HRS, nobody can book there any more` names an item, and has bad news for others.
@@ -139,7 +139,7 @@ def _is_caveat_on_items(speech: Speech, stance: Stance, items: set[str], told: s
     if any(len(speech.tokens_of(clauses[number]) - items) < MIN_CLAIM for number in own):
         return True
     others = [clause for clause in clauses if _is_caveat(clause)]
-    return any(speech.has(other, "trouble") or stems(speech.tokens_of(other)) & told for other in others)
+    return any(speech.has(other, "trouble") or stems(speech.tokens_of(other)) & subject_words for other in others)
 
 
 def _names(lowered: str, items: set[str]) -> bool:

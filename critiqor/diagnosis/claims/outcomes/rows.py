@@ -111,13 +111,13 @@ def parts_of_text(
     found: list[Part] = []
     if bad := set(filter(_is_bad, _words_of(text.lower()))):
         # The end of a line that was cut may be another word.
-        told = [
+        troubled = [
             number
             for number, line in enumerate(lines)
             if len(line) == MAX_LINE or any(word in lowered for lowered in (line.lower(),) for word in bad)
         ]
-        found += [part for number in told for part in _counted(lines, number)]
-        found += [part for number in told if (part := _labelled(lines[number])) is not None]
+        found += [part for number in troubled for part in _counted(lines, number)]
+        found += [part for number in troubled if (part := _labelled(lines[number])) is not None]
     if len(text) > MAX_TABLE:
         return found  # a log, not a list of what was done
     rows = [row for line in lines if (row := row_of(line, names)) is not None]
