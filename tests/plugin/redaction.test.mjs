@@ -316,3 +316,9 @@ test("text made to be hard to search costs no more than its length", () => {
     assert.ok(long < short * 32, `${unit}: ${short} µs for 4,000 and ${long} µs for 32,000`);
   }
 });
+
+test("a value that a tool has masked already is no secret", (t) => {
+  const run = newRun(t);
+  attach().hook("message_received", { content: 'DB_PASSWORD="********" token: ••••••••', password: "********", sessionKey: "s1" });
+  assert.equal(run.text().includes("[redacted:"), false);
+});

@@ -258,3 +258,10 @@ def test_gate_of_a_group_is_never_stricter_than_its_rules(text: str) -> None:
         number for number, rules in enumerate(group_rules()) if any(rule.pattern.search(text) for rule in rules)
     }
     assert matching <= set(open_groups(text.encode()))
+
+
+@pytest.mark.parametrize("text", ['{"DB_PASSWORD":"********"}', "password=••••••••", "token: ........"])
+def test_a_value_that_a_tool_has_masked_already_is_no_secret(text: str) -> None:
+    redactor = Redactor(b"key")
+    assert redactor.text(text) == text
+    assert redactor.value({"password": "********"}) == {"password": "********"}

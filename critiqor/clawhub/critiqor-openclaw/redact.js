@@ -253,6 +253,14 @@ function isWithinMark(text, start) {
   return mark >= 0 && !before.slice(mark).includes("]");
 }
 
+/**
+ * Whether a value has neither letters nor digits: a tool has replaced the secret by asterisks or dots.
+ * @param {string} value
+ */
+function isMasked(value) {
+  return !/[\p{L}\p{N}]/u.test(value);
+}
+
 /** Replaces secrets with the tags of one run, also where a secret that was recognized once recurs without its context. */
 export class Redactor {
   #fields = FIELDS;
@@ -342,14 +350,14 @@ export class Redactor {
       const [offset, whole] = rest.slice(-2);
       const secret = typeof rest[0] === "string" ? rest[0] : match;
       const start = match.lastIndexOf(secret);
-      if (secret.startsWith(MARK.slice(0, -1)) || isWithinMark(whole, offset + start)) return match;
+      if (secret.startsWith(MARK.slice(0, -1)) || isWithinMark(whole, offset + start) || isMasked(secret)) return match;
       return match.slice(0, start) + this.tag(kind, secret) + match.slice(start + secret.length);
     });
   }
 
   /** @param {string} value */
   field(value) {
-    if (value.length < RULES.fields.minimum_length || value.startsWith(MARK)) return value;
+    if (value.length < RULES.fields.minimum_length || value.startsWith(MARK) || isMasked(value)) return value;
     return this.tag(RULES.fields.kind, value);
   }
 }
