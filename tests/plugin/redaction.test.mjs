@@ -322,3 +322,13 @@ test("a value that a tool has masked already is no secret", (t) => {
   attach().hook("message_received", { content: 'DB_PASSWORD="********" token: ••••••••', password: "********", sessionKey: "s1" });
   assert.equal(run.text().includes("[redacted:"), false);
 });
+
+for (const reference of ["vault:kv/db#password", "op://vault/item/field", "/run/secrets/db_password", "${DB_PASSWORD}", "{{ secrets.TOKEN }}"]) {
+  test(`${reference} names where a secret is kept, and is none`, (t) => {
+    const run = newRun(t);
+    attach().hook("message_received", { content: `DB_PASSWORD="${reference}"`, password: reference, sessionKey: "s1" });
+    assert.equal(run.text().includes("[redacted:"), false);
+    attach().hook("message_received", { content: "x", password: `${reference}!Xk29`, sessionKey: "s1" });
+    assert.equal(run.text().includes("[redacted:"), true);
+  });
+}

@@ -377,20 +377,24 @@ test("words that were saved are not recorded again when a later model call fails
   assert.deepEqual(words.map((event) => event.payload.text), ["I look."]);
 });
 
-test("a tool of a CLI backend about which the hooks are asked twice is one call", (t) => {
-  const run = newRun(t);
-  const claw = attach();
-  const context = of("a");
-  const call = { ...context, toolCallId: "toolu_1", toolName: "exec", params: { command: "ls" } };
-  for (const each of [call, { ...call, params: { command: "ls" } }]) claw.hook("before_tool_call", each, context);
-  claw.agent({ ...context, stream: "tool", data: { phase: "start", name: "Bash", toolCallId: "toolu_1", args: call.params } });
-  claw.hook("after_tool_call", { ...call, result: "a", durationMs: 2 }, context);
-  assert.deepEqual(types(run.events()), ["tool_call", "tool_result"]);
-  // The same id again, after its end or with other arguments, is another call.
-  claw.hook("before_tool_call", call, context);
-  claw.hook("before_tool_call", { ...call, params: { command: "pwd" } }, context);
-  assert.equal(run.of("tool_call").length, 3);
-});
+for (const order of ["before", "after"]) {
+  test(`a tool of a CLI backend about which the hooks are asked twice is one call, ${order} the stream names it`, (t) => {
+    const run = newRun(t);
+    const claw = attach();
+    const context = of("a");
+    const call = { ...context, toolCallId: "toolu_1", toolName: "exec", params: { command: "ls" } };
+    const stream = () => claw.agent({ ...context, stream: "tool", data: { phase: "start", name: "Bash", toolCallId: "toolu_1", args: { command: "ls", timeout: 5 } } });
+    if (order === "after") stream();
+    for (const each of [call, { ...call, params: { command: "ls" } }]) claw.hook("before_tool_call", each, context);
+    if (order === "before") stream();
+    claw.hook("after_tool_call", { ...call, result: "a", durationMs: 2 }, context);
+    assert.deepEqual(types(run.events()), ["tool_call", "tool_result"]);
+    // The same id again, after its end or with other arguments, is another call.
+    claw.hook("before_tool_call", call, context);
+    claw.hook("before_tool_call", { ...call, params: { command: "pwd" } }, context);
+    assert.equal(run.of("tool_call").length, 3);
+  });
+}
 
 test("the request and the answer of a CLI backend come from its history, if no other source has them", (t) => {
   const tick = stopClock(t);

@@ -265,3 +265,23 @@ def test_a_value_that_a_tool_has_masked_already_is_no_secret(text: str) -> None:
     redactor = Redactor(b"key")
     assert redactor.text(text) == text
     assert redactor.value({"password": "********"}) == {"password": "********"}
+
+
+REFERENCES = (
+    "vault:kv/db#password",
+    "op://vault/item/field",
+    "arn:aws:secretsmanager:eu-west-1:12345:secret:prod/db",
+    "projects/p/secrets/db/versions/latest",
+    "/run/secrets/db_password",
+    "${DB_PASSWORD}",
+    "{{ secrets.TOKEN }}",
+    "<your password>",
+)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_a_value_that_names_where_a_secret_is_kept_is_no_secret(reference: str) -> None:
+    redactor = Redactor(b"key")
+    kept = {"DB_PASSWORD": reference, "env": f'DB_PASSWORD="{reference}"'}
+    assert redactor.value(kept) == kept
+    assert redactor.value({"password": f"{reference}!Xk29"}) != {"password": f"{reference}!Xk29"}

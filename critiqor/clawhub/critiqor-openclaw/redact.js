@@ -13,6 +13,7 @@ import { KnownSecrets } from "./known_secrets.js";
  * @property {Record<string, string>} parts
  * @property {{ gate: string, rules: { kind: string, prefixes: string[], characters: string, minimum: number }[] }} prefixes
  * @property {{ words: string[], gate?: string, rules: Rule[] }[]} groups
+ * @property {string} references a pattern of whole values that name a secret which is kept elsewhere
  * @property {{ kind: string, minimum_length: number, names: string[] }} fields
  *
  * @typedef {object} UserRules What a user adds for a run: redaction.json of the run, written by critiqor/storage/redaction.
@@ -253,12 +254,14 @@ function isWithinMark(text, start) {
   return mark >= 0 && !before.slice(mark).includes("]");
 }
 
+const REFERENCE = new RegExp(`^${RULES.references}$`);
+
 /**
- * Whether a value has neither letters nor digits: a tool has replaced the secret by asterisks or dots.
+ * Whether a value in the place of a secret is none: a tool has masked it, or it names where the secret is kept.
  * @param {string} value
  */
-function isMasked(value) {
-  return !/[\p{L}\p{N}]/u.test(value);
+function isNoSecret(value) {
+  return !/[\p{L}\p{N}]/u.test(value) || REFERENCE.test(value);
 }
 
 /** Replaces secrets with the tags of one run, also where a secret that was recognized once recurs without its context. */
@@ -350,14 +353,14 @@ export class Redactor {
       const [offset, whole] = rest.slice(-2);
       const secret = typeof rest[0] === "string" ? rest[0] : match;
       const start = match.lastIndexOf(secret);
-      if (secret.startsWith(MARK.slice(0, -1)) || isWithinMark(whole, offset + start) || isMasked(secret)) return match;
+      if (secret.startsWith(MARK.slice(0, -1)) || isWithinMark(whole, offset + start) || isNoSecret(secret)) return match;
       return match.slice(0, start) + this.tag(kind, secret) + match.slice(start + secret.length);
     });
   }
 
   /** @param {string} value */
   field(value) {
-    if (value.length < RULES.fields.minimum_length || value.startsWith(MARK) || isMasked(value)) return value;
+    if (value.length < RULES.fields.minimum_length || value.startsWith(MARK) || isNoSecret(value)) return value;
     return this.tag(RULES.fields.kind, value);
   }
 }

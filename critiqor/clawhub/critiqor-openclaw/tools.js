@@ -52,6 +52,8 @@ export class ToolCall {
   updates = 0;
   /** @type {string | null} */
   savedText = null; // the output as OpenClaw has saved it
+  /** @type {Map<string, { name: unknown, args: unknown }>} */
+  starts = new Map(); // what each source has reported: they use different names for a tool of a CLI backend
 
   /**
    * @param {unknown} id
@@ -89,6 +91,7 @@ export class ToolCall {
     this.args = undefined;
     this.facts = {};
     this.wait = null;
+    this.starts.clear();
   }
 }
 
@@ -118,8 +121,8 @@ class SameIdCalls {
    */
   isAskedAgain(source, name, args) {
     const call = this.latest;
-    if (call === null || call.endedAt !== null || call.name !== name) return false;
-    return (this.#starts[source] ?? 0) >= this.#dropped + this.#calls.length && isSame(call.args, args);
+    const earlier = call?.endedAt === null ? call.starts.get(source) : undefined;
+    return earlier !== undefined && earlier.name === name && isSame(earlier.args, args);
   }
 
   /**
@@ -203,9 +206,13 @@ export class ToolCalls {
    */
   start(source, { id, name, args, at, parent, raw, source: origin }) {
     const calls = this.#callsOf(id);
-    if (calls.isAskedAgain(source, name, args) || calls.startOf(source) !== null) return;
+    if (calls.isAskedAgain(source, name, args)) return;
+    const known = calls.startOf(source);
+    known?.starts.set(source, { name, args });
+    if (known !== null) return;
     this.#records.writeHeld(); // the response that requested the call comes first
     const call = new ToolCall(id, name, args, at ?? this.#records.now());
+    call.starts.set(source, { name, args });
     calls.add(call);
     /** @type {Facts} */
     const payload = raw ? { ...raw, source: origin } : { arguments: args ?? null, source: origin };

@@ -16,6 +16,7 @@ from critiqor.storage.redaction.known_secrets import KnownSecrets
 from critiqor.storage.redaction.rules import (
     CompiledRule,
     group_rules,
+    is_no_secret,
     is_secret_field,
     letters_of,
     prefix_rules,
@@ -114,7 +115,7 @@ class Redactor:
     def field(self, value: str) -> str:
         """Return the tag for the value of a field whose name means that it is a secret."""
         fields = shared_rules().fields
-        if len(value) < fields.minimum_length or value.startswith(_MARK) or _is_masked(value):
+        if len(value) < fields.minimum_length or value.startswith(_MARK) or is_no_secret(value):
             return value
         return self.tag(fields.kind, value)
 
@@ -130,7 +131,8 @@ class Redactor:
         whole = match.group()
         secret = match.group(1) if match.re.groups else whole
         start = whole.rindex(secret)
-        if secret.startswith(_MARK[:-1]) or _is_within_mark(match.string, match.start() + start) or _is_masked(secret):
+        is_mark = secret.startswith(_MARK[:-1]) or _is_within_mark(match.string, match.start() + start)
+        if is_mark or is_no_secret(secret):
             return whole
         return whole[:start] + self.tag(kind, secret) + whole[start + len(secret) :]
 
@@ -139,11 +141,6 @@ class Redactor:
         for mark in marks:
             self.counts[mark.removeprefix(_MARK).partition(":")[0]] += 1
         return safe
-
-
-def _is_masked(value: str) -> bool:
-    """Whether a value has neither letters nor digits: a tool has replaced the secret by asterisks or dots."""
-    return not any(map(str.isalnum, value))
 
 
 def _is_within_mark(text: str, start: int) -> bool:

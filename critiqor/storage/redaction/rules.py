@@ -59,6 +59,8 @@ class Rules(msgspec.Struct, frozen=True):
     parts: dict[str, str]
     prefixes: Prefixes
     groups: tuple[Group, ...]
+    references: str
+    """A pattern of whole values that name a secret which is kept elsewhere."""
     fields: Fields
 
 
@@ -110,6 +112,16 @@ def group_rules() -> tuple[tuple[CompiledRule, ...], ...]:
     return tuple(
         tuple(CompiledRule(rule.kind, re.compile(expand(rule.pattern))) for rule in group.rules) for group in groups
     )
+
+
+@cache
+def _references() -> re.Pattern[str]:
+    return re.compile(shared_rules().references)
+
+
+def is_no_secret(value: str) -> bool:
+    """Whether a value in the place of a secret is none: a tool has masked it, or it names where the secret is kept."""
+    return not any(map(str.isalnum, value)) or _references().fullmatch(value) is not None
 
 
 def letters_of(name: str) -> str:
