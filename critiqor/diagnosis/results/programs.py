@@ -196,7 +196,7 @@ def _kind(names: tuple[str, ...], words: tuple[str, ...], data: ProgramData) -> 
 
 
 def _changes(words: tuple[str, ...]) -> bool:
-    """Return whether a program that usually only reads is told to change something."""
+    """Return whether a program that usually only reads is used to change something."""
     if words[0] == "sed":
         return any(word.startswith(("-i", "--in-place")) or re.fullmatch(r"-[nErsz]*i\S*", word) for word in words[1:])
     if words[0] == "find":

@@ -54,10 +54,10 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
             continue
         if any(likeness_of_calls(call.arguments, other.arguments) >= MIN_LIKENESS for other in admitted):
             continue  # another attempt at what is admitted
-        told = [text for text in later if text is not answer and is_disclosed(episode, call, text)]
+        disclosing = [text for text in later if text is not answer and is_disclosed(episode, call, text)]
         if _is_taken_back(episode, call) or is_reported_instead(episode, call, answer):
             continue
-        open_texts = [text for text in later if not told or text.order > told[-1].order]
+        open_texts = [text for text in later if not disclosing or text.order > disclosing[-1].order]
         if not open_texts:
             continue  # a text for others, after the answer, tells of it
         claim = _claim(episode, call, open_texts, answer if is_final else None)
@@ -68,7 +68,7 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         asks = asks_about(episode, call, answer)
         if not is_final and not claim.is_about_call:
             continue  # the agent was still at work when it wrote its last text, and passes over nothing
-        if (told and not claim.is_about_call) or (asks and claim.score < MIN_SCORE_BESIDE_QUESTION):
+        if (disclosing and not claim.is_about_call) or (asks and claim.score < MIN_SCORE_BESIDE_QUESTION):
             continue
         checked = _checked(call, claim, is_last=call.order == last_effect)
         claims.append(checked if _is_readable(episode, claim) else _doubtful(checked))

@@ -193,7 +193,7 @@ class _Check:
         return self._evidence.is_converted(value, text) or self._evidence.is_elapsed(value, text)
 
     def _slip(self, stance: Stance, value: Value) -> CheckedClaim | None:
-        """Return the contradiction of a value among many recorded numbers: there only a slip can be told."""
+        """Return the contradiction of a value among many recorded numbers: there only a slip can be recognized."""
         evidence = self._evidence
         if evidence.is_vast or not evidence.has_slips(value) or evidence.states(value):
             return None
