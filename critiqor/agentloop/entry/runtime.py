@@ -224,13 +224,15 @@ async def open_runtime(
     clients: ClientFactory = create_completions_client,
     outbox: Outbox | None = None,
     tools: Sequence[Tool] = (),
+    diagnostics: Diagnostics | None = None,
 ) -> AsyncIterator[AgentRuntime]:
     """Create a runtime from the configuration that applies in this environment; close it at the end of the block.
 
-    With CRITIQOR_RUN_ID in the environment, it is recorded into that run; OPENCLAW_DIAGNOSTICS requests a timeline.
-    `arguments` are those of the command line, where `--profile` selects the configuration.
+    With CRITIQOR_RUN_ID in the environment, it is recorded into that run; OPENCLAW_DIAGNOSTICS requests a timeline,
+    unless `diagnostics` is given. `arguments` are those of the command line, where `--profile` selects the
+    configuration.
     """
-    diagnostics = Diagnostics.from_environment(environment)
+    diagnostics = diagnostics or Diagnostics.from_environment(environment)
     with contextlib.ExitStack() as stack:
         stack.callback(diagnostics.close)
         with diagnostics.span("config.load"):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import msgspec
 
 from critiqor.agentloop.entry.runtime import DEFAULT_WAIT_SECONDS, AgentRuntime, open_runtime
 from critiqor.agentloop.event_streams import AgentEvent
+from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.replies.chat_messages import ChatFeed, ChatMessage
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.services import LOOP_FOLDER
@@ -220,13 +222,19 @@ async def serve(
     environment: Mapping[str, str], path: Path | None, config: Path | None = None, arguments: Sequence[str] = ()
 ) -> None:
     """Run a server until SIGINT or SIGTERM."""
-    async with open_runtime(environment, config=config, arguments=arguments) as runtime:
-        server = AgentServer(runtime, path or socket_path(runtime.services.state_folder))
-        stopped = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stopped.set)
-        await server.start()
+    began = time.perf_counter()
+    diagnostics = Diagnostics.from_environment(environment)
+    async with contextlib.AsyncExitStack() as stack:
+        with diagnostics.span("gateway.startup"):
+            opened = open_runtime(environment, config=config, arguments=arguments, diagnostics=diagnostics)
+            runtime = await stack.enter_async_context(opened)
+            server = AgentServer(runtime, path or socket_path(runtime.services.state_folder))
+            stopped = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, stopped.set)
+            await server.start()
+        diagnostics.gateway_ready((time.perf_counter() - began) * 1000)
         try:
             await stopped.wait()
         finally:
