@@ -244,6 +244,10 @@ def test_the_verb_uses_a_running_server_and_otherwise_runs_in_its_own_process(ho
             wait_until(socket.exists)
             done = house.run(*CRITIQOR, "agent", "--message", "what does it say?")
             assert (done.returncode, done.stdout) == (0, "It says hello.\n")
+            done = house.run(*CRITIQOR, "agent", "--message", "what does it say?", "--json")
+            assert json.loads(done.stdout)["data"]["meta"]["transport"] == "gateway"
+            done = house.run(*CRITIQOR, "agent", "--local", "--message", "what does it say?", "--json")
+            assert json.loads(done.stdout)["data"]["meta"]["transport"] == "embedded"
         finally:
             server.send_signal(signal.SIGTERM)
             assert server.wait(30) == 0

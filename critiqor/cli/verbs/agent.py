@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
@@ -63,12 +63,17 @@ def agent(
 
     _say_unrecorded(dict(os.environ))
     params = AgentParams(**options, verbose="on" if verbose else None, timeout_seconds=timeout)
-    outcome = asyncio.run(_turn(dict(os.environ), params, config, local=local))
+    outcome, transport = asyncio.run(_turn(dict(os.environ), params, config, local=local))
     text = "\n\n".join(payload.text for payload in outcome.payloads)
-    answer("agent", build_report(outcome), text, as_json=as_json)
+    answer("agent", build_report(outcome, transport), text, as_json=as_json)
     if outcome.error is not None and not as_json:
         say(outcome.error)
     ctx.exit(ExitCode.TIMED_OUT if outcome.abort_kind == "timeout" else exit_code(outcome))
+
+
+class _Turn(NamedTuple):
+    outcome: RunOutcome
+    transport: Literal["embedded", "gateway"]
 
 
 def _say_unrecorded(environment: dict[str, str]) -> None:
@@ -79,7 +84,7 @@ def _say_unrecorded(environment: dict[str, str]) -> None:
         say(f"this message is not recorded; to record: {RECORDED}")
 
 
-async def _turn(environment: dict[str, str], params: AgentParams, config: Path | None, *, local: bool) -> RunOutcome:
+async def _turn(environment: dict[str, str], params: AgentParams, config: Path | None, *, local: bool) -> _Turn:
     import contextlib
 
     from critiqor.agentloop.configuration import locate_loop_configuration
@@ -94,8 +99,8 @@ async def _turn(environment: dict[str, str], params: AgentParams, config: Path |
     if not local and config is None and path.exists():
         # A server that was killed leaves its socket behind.
         with contextlib.suppress(NoServerError):
-            return await run_on_server(path, params)
-    return await run_once(environment, params, config)
+            return _Turn(await run_on_server(path, params), "gateway")
+    return _Turn(await run_once(environment, params, config), "embedded")
 
 
 def _check_agent(agent_id: str, configuration: Path) -> None:
