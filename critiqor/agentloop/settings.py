@@ -53,15 +53,49 @@ class SecretReference(msgspec.Struct, frozen=True):
     """Name of the environment variable."""
 
 
+Secret = str | SecretReference
+"""A secret in the configuration; a text may contain `${VARIABLE}`."""
+
+
+class TlsSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`models.providers.<id>.request.tls`. Certificates and keys are PEM, or paths of files that contain it."""
+
+    ca: Secret | None = None
+    """Certificate authorities to trust in place of those of the system."""
+    cert: Secret | None = None
+    """Certificate of this client."""
+    key: Secret | None = None
+    passphrase: Secret | None = None
+    server_name: str | None = None
+    """Name that the certificate of the server must have, if it is not that of the URL."""
+    insecure_skip_verify: bool = False
+
+
+class ProxySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`models.providers.<id>.request.proxy`."""
+
+    mode: Literal["env-proxy", "explicit-proxy"] = "env-proxy"
+    """`env-proxy`: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment, as without this setting."""
+    url: str | None = None
+
+
+class RequestSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`models.providers.<id>.request`: how HTTP requests reach the provider."""
+
+    proxy: ProxySettings | None = None
+    tls: TlsSettings | None = None
+
+
 class Provider(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A model provider."""
 
     id: str = ""
     base_url: str = ""
-    api_key: str | SecretReference | None = None
+    api_key: Secret | None = None
     api: str = "openai-completions"
     timeout_seconds: Positive | None = None
     """Timeout of each HTTP request, and maximum time without data in its response stream."""
+    request: RequestSettings = RequestSettings()
     models: tuple[ModelEntry, ...] = ()
 
 

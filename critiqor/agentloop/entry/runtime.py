@@ -21,7 +21,7 @@ from critiqor.agentloop.hooks.internal_hooks import InternalHooks, find_hooks
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
 from critiqor.agentloop.loop.commands import parse_command
 from critiqor.agentloop.loop.external_agent import ExternalAgent
-from critiqor.agentloop.models.completions_client import create_completions_client
+from critiqor.agentloop.models.completions_client import CompletionsClients
 from critiqor.agentloop.queue.dispatcher import Dispatcher
 from critiqor.agentloop.queue.lanes import Lanes
 from critiqor.agentloop.queue.stuck_sessions import StuckSessionWarning, StuckSessionWatchdog
@@ -53,7 +53,7 @@ class AgentRuntime:
         state_folder: Path,
         home: Path | None = None,
         environment: Mapping[str, str] | None = None,
-        clients: ClientFactory = create_completions_client,
+        clients: ClientFactory | None = None,
         hooks: PluginHooks | None = None,
         streams: EventStreams | None = None,
         updates: TranscriptUpdates | None = None,
@@ -70,6 +70,7 @@ class AgentRuntime:
         home = home or Path.home()
         diagnostics = diagnostics or Diagnostics(None)
         variables = dict(os.environ if environment is None else environment)
+        self._clients = CompletionsClients(variables)
         workspace = workspace_path(configuration, configuration.default_agent, state_folder, home)
         scripts = find_hooks(configuration.internal_hooks, state_folder, workspace, home)
         self.services = Services(
@@ -84,7 +85,7 @@ class AgentRuntime:
             updates=self.updates,
             diagnostics=diagnostics,
             recorder=recorder or Recorder(None),
-            clients=clients,
+            clients=clients or self._clients,
             internal_hooks=InternalHooks(scripts, variables, on_exit=diagnostics.child_exited),
             skills=SkillsCache(state_folder, home, configuration.skills, variables),
             outbox=HookedOutbox(self.outbox, self.hooks),
@@ -187,6 +188,7 @@ class AgentRuntime:
             await asyncio.wait({run.done for run in runs}, timeout=SHUTDOWN_SECONDS)
         await self._background.close(SHUTDOWN_SECONDS)
         await self.services.sessions.close()
+        await self._clients.close()
 
     def _check_open(self) -> None:
         if self._is_closing:
@@ -221,7 +223,7 @@ async def open_runtime(
     *,
     config: Path | None = None,
     arguments: Sequence[str] = (),
-    clients: ClientFactory = create_completions_client,
+    clients: ClientFactory | None = None,
     outbox: Outbox | None = None,
     tools: Sequence[Tool] = (),
     diagnostics: Diagnostics | None = None,
