@@ -226,6 +226,26 @@ class InternalHookSettings(msgspec.Struct, frozen=True):
     load: HookFolders = HookFolders()
 
 
+class HookScriptSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`hooks.plugin.scripts[]`: a program that handles a plugin hook."""
+
+    hook: str
+    command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    """Program and arguments; it is started in the folder of the configuration file."""
+    priority: int = 0
+    """Handlers of higher priorities run first."""
+    timeout_seconds: Positive = 10.0
+    env: dict[str, str] = {}
+
+
+class PluginHookSettings(msgspec.Struct, frozen=True):
+    """`hooks.plugin`. Only this loop has this key."""
+
+    modules: tuple[str, ...] = ()
+    """Python files or dotted names of modules with a function `register(hooks)`."""
+    scripts: tuple[HookScriptSettings, ...] = ()
+
+
 class WriteLockSettings(msgspec.Struct, frozen=True, rename="camel"):
     """`session.writeLock`."""
 

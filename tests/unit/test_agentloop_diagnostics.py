@@ -163,15 +163,17 @@ def test_a_gateway_writes_its_startup_and_when_it_is_ready(path: Path, tmp_path:
     with ScriptedModel([Step(text="hi")]) as model:
         asyncio.run(scenario(model))
     names = [(line["type"], line["name"]) for line in written(path)]
-    assert names[:5] == [
+    assert names[:7] == [
         ("span.start", "gateway.startup"),
         ("span.start", "config.load"),
         ("span.end", "config.load"),
+        ("span.start", "plugins.load"),
+        ("span.end", "plugins.load"),
         ("span.end", "gateway.startup"),
         ("mark", "gateway.ready"),
     ]
     assert names[-1] == ("span.error", "gateway.startup"), "the second one could not start"
-    startup, ready = written(path)[3:5]
+    startup, ready = written(path)[5:7]
     assert ready["phase"] == "startup" and ready["durationMs"] >= startup["durationMs"]
     [process] = summary_of(path.read_bytes()).startups
     assert (process.role, process.ready) == ("gateway", True)

@@ -17,13 +17,17 @@ STRUCTS = [
     settings.AgentDefaults,
     settings.CompactionSettings,
     settings.DiagnosticsSettings,
+    settings.HookScriptSettings,
     settings.InternalHookSettings,
     settings.ModelEntry,
+    settings.PluginHookSettings,
     settings.Provider,
+    settings.ProxySettings,
     settings.QueueSettings,
     settings.RetrySettings,
     settings.SandboxSettings,
     settings.SkillSettings,
+    settings.TlsSettings,
     settings.WriteLockSettings,
 ]
 UNDOCUMENTED = {"name"}

@@ -19,6 +19,7 @@ from critiqor.agentloop.entry.subagents import Subagents
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.internal_hooks import InternalHooks, find_hooks
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
+from critiqor.agentloop.hooks.user_hooks import register_configured_hooks, register_installed_hooks
 from critiqor.agentloop.loop.commands import parse_command
 from critiqor.agentloop.loop.external_agent import ExternalAgent
 from critiqor.agentloop.models.completions_client import CompletionsClients
@@ -241,8 +242,13 @@ async def open_runtime(
             location = locate_loop_configuration(environment, config, arguments)
             configuration = read_loop_configuration(location.path)
         hooks, streams, updates = PluginHooks(), EventStreams(), TranscriptUpdates()
+        hooks.on_failure = lambda failure: diagnostics.mark("hook.failed", **failure._asdict())
         recorder = attach_recorder(hooks, updates, environment)
         stack.callback(recorder.close)
+        with diagnostics.span("plugins.load"):
+            register_installed_hooks(hooks)
+            folder, settings = location.path.parent, configuration.plugin_hooks
+            register_configured_hooks(hooks, settings, folder, environment, diagnostics.child_exited)
         runtime = AgentRuntime(
             configuration,
             state_folder=location.state_folder,
