@@ -120,7 +120,7 @@ HOOKS = frozenset(
         *RULES,
         *SYNCHRONOUS_HOOKS,
         *("after_tool_call", "before_reset", "gateway_start", "llm_input", "llm_output", "message_received"),
-        *("message_sent", "session_end", "session_start", "subagent_ended", "subagent_spawned"),
+        *("message_sent", "session_end", "session_start", "subagent_ended", "subagent_spawned", "user_bash"),
     }
 )
 """The names of all plugin hooks."""
