@@ -1,4 +1,4 @@
-"""`critiqor agent`, `critiqor agent wait RUN`, `critiqor agent cancel ID`, `critiqor agent schedule`, `… scheduled`."""
+"""`critiqor agent`, `critiqor agent wait AGENT_RUN`, `… cancel ID`, `… schedule`, `… scheduled`."""
 
 from __future__ import annotations
 
@@ -114,21 +114,21 @@ def agent(
 
 
 @agent.command("wait", context_settings=_HELP)
-@click.argument("run")
+@click.argument("agent_run")
 @click.option(
     "--timeout", type=click.FloatRange(min=0), default=30.0, show_default=True, help="How long to wait, in seconds."
 )
 @json_option
 @click.pass_context
-def wait_(ctx: click.Context, run: str, timeout: float, as_json: bool) -> None:
-    """Wait for the agent run RUN of a running agent server, and print its reply. A timeout does not stop it."""
-    result = _call("agent.wait", runId=run, timeoutMs=timeout * 1000)
+def wait_(ctx: click.Context, agent_run: str, timeout: float, as_json: bool) -> None:
+    """Wait for the agent run AGENT_RUN of a running agent server, and print its reply. A timeout does not stop it."""
+    result = _call("agent.wait", runId=agent_run, timeoutMs=timeout * 1000)
     status = result["status"]
-    text = f"{run} is still running"
+    text = f"{agent_run} is still running"
     if status != "timeout":
-        outcome = _call("agent.outcome", runId=run)
+        outcome = _call("agent.outcome", runId=agent_run)
         result["payloads"] = outcome["payloads"]
-        text = "\n\n".join(payload["text"] for payload in outcome["payloads"]) or f"{run} ended without a reply"
+        text = "\n\n".join(payload["text"] for payload in outcome["payloads"]) or f"{agent_run} ended without a reply"
     answer("agent wait", result, text, as_json=as_json)
     if "error" in result and not as_json:
         say(result["error"])
