@@ -157,6 +157,14 @@ class BlockChunk(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     break_preference: Literal["paragraph", "newline", "sentence"] = "paragraph"
 
 
+class ExternalSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`agents.defaults.external`: a program that answers in place of the loop. Only this loop has this key."""
+
+    command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    """Program and arguments; it is started in the folder of the configuration file."""
+    env: dict[str, str] = {}
+
+
 class AgentDefaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """`agents.defaults`."""
 
@@ -177,6 +185,7 @@ class AgentDefaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     block_streaming_default: Literal["on", "off"] = "off"
     block_streaming_break: BlockBreak = "text_end"
     block_streaming_chunk: BlockChunk = BlockChunk()
+    external: ExternalSettings | None = None
     external_idle_seconds: Positive | None = 60.0
     """Longest time that an external agent may make no progress. Only this loop has this key."""
 

@@ -17,6 +17,7 @@ STRUCTS = [
     settings.AgentDefaults,
     settings.CompactionSettings,
     settings.DiagnosticsSettings,
+    settings.ExternalSettings,
     settings.HookScriptSettings,
     settings.InternalHookSettings,
     settings.ModelEntry,

@@ -15,6 +15,7 @@ from critiqor.agentloop.context.skill_installer import install_skill
 from critiqor.agentloop.context.skills import SkillsCache
 from critiqor.agentloop.context.workspace import workspace_path
 from critiqor.agentloop.entry.background_tasks import BackgroundTasks
+from critiqor.agentloop.entry.external_process import external_process
 from critiqor.agentloop.entry.subagents import Subagents
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.internal_hooks import InternalHooks, find_hooks
@@ -62,6 +63,7 @@ class AgentRuntime:
         recorder: Recorder | None = None,
         outbox: Outbox | None = None,
         tools: Sequence[Tool] = (),
+        folder: Path | None = None,
     ) -> None:
         self.hooks = hooks or PluginHooks()
         self.streams = streams or EventStreams()
@@ -72,6 +74,8 @@ class AgentRuntime:
         diagnostics = diagnostics or Diagnostics(None)
         variables = dict(os.environ if environment is None else environment)
         self._clients = CompletionsClients(variables)
+        external = configuration.defaults.external
+        self._external = None if external is None else external_process(external, folder or state_folder, variables)
         workspace = workspace_path(configuration, configuration.default_agent, state_folder, home)
         scripts = find_hooks(configuration.internal_hooks, state_folder, workspace, home)
         self.services = Services(
@@ -104,7 +108,7 @@ class AgentRuntime:
     async def agent(self, params: AgentParams, external: ExternalAgent | None = None) -> Accepted:
         """Accept a message: find and save its session, then start or queue its run.
 
-        With `external`, another program answers the message; the loop does the rest.
+        With `external`, another program answers the message; the loop does the rest. The default is the configured one.
         """
         params.validate()
         self._check_open()
@@ -120,8 +124,8 @@ class AgentRuntime:
             self._check_open()  # check again, because close() may have been called in the meantime
             run = Run(run_id, params, session, accepted_at)
             run.recording = self.services.recorder.open_run(run_id, session.key)
-            run.external = external
             run.command = parse_command(params.message)
+            run.external = external or (self._external if run.command is None else None)
             if params.channel is not None:
                 self._background.start(self._run_received_hook(run))
             self._dispatcher.dispatch(run)
@@ -262,6 +266,7 @@ async def open_runtime(
             recorder=recorder,
             outbox=outbox,
             tools=tools,
+            folder=location.path.parent,
         )
         try:
             yield runtime

@@ -60,7 +60,7 @@ async def run_script(command: ScriptCommand, event: object, on_exit: ExitListene
         except TimeoutError as error:
             raise ScriptError(f"timed out after {command.timeout:g} seconds") from error
         finally:
-            await _kill_group(process)
+            await kill_group(process)
             _report_exit(on_exit, command.program, (time.perf_counter() - began) * 1000, process.returncode)
         printed.seek(0)
         output = printed.read(MAX_OUTPUT_BYTES + 1)
@@ -99,8 +99,8 @@ async def _send_event(process: asyncio.subprocess.Process, event: bytes) -> int:
     return await process.wait()
 
 
-async def _kill_group(process: asyncio.subprocess.Process) -> None:
-    """Kill a script and its child processes, except those that started their own session."""
+async def kill_group(process: asyncio.subprocess.Process) -> None:
+    """Kill a hook script, or another process with a session of its own, and its child processes in that session."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(TimeoutError):
