@@ -93,7 +93,7 @@ def test_stop_aborts_the_reply_in_progress(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_failed_reply_and_a_silent_one_are_told_apart(tmp_path: Path) -> None:
+def test_a_failed_reply_is_shown_and_a_silent_one_is_not(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(failure=ModelFailureError("401 no key", "auth", 401)))
         assert "401 no key" in await shown(rig, "hi")
