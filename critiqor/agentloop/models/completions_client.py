@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
@@ -36,13 +37,11 @@ class CompletionsClients:
     def __call__(self, provider: Provider, key: str | None) -> CompletionsClient:
         return CompletionsClient(self, provider, key)
 
-    @property
-    def http(self) -> HttpClients:
-        """The HTTP clients of all providers; httpx2 is imported when the first one is used."""
+    async def http(self) -> HttpClients:
+        """Return the HTTP clients of all providers. The first call imports httpx2 in a thread, as it takes long."""
         if self._http is None:
-            from critiqor.agentloop.models.http_client import HttpClients
-
-            self._http = HttpClients(self._environment)
+            module = await asyncio.to_thread(importlib.import_module, "critiqor.agentloop.models.http_client")
+            self._http = self._http or module.HttpClients(self._environment)
         return self._http
 
     async def close(self) -> None:
@@ -145,7 +144,7 @@ class _CompletionStream:
         if self._key:
             headers["authorization"] = f"Bearer {self._key}"
         url = f"{self._provider.base_url.rstrip('/')}/chat/completions"
-        http = self._clients.http
+        http = await self._clients.http()
         limit = {} if self._provider.timeout_seconds is None else {"connect_seconds": self._provider.timeout_seconds}
         try:
             self._response = await http.post(url, self._provider.request, headers, self._body, **limit)

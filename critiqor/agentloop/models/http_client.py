@@ -1,10 +1,13 @@
 """HTTP to model providers with httpx2: kept-alive connections, proxies, TLS, streamed responses and their events.
 
-Import this module only when a request is made: importing httpx2 takes longer than most commands.
+Import this module only when a request is made, and in a thread: importing httpx2 takes longer than most commands.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import importlib
 import ipaddress
 import re
 import ssl
@@ -21,6 +24,11 @@ from critiqor.agentloop.models.model_selection import resolve_secret
 from critiqor.agentloop.models.provider_errors import malformed
 from critiqor.agentloop.settings import RequestSettings, Secret, TlsSettings
 
+# httpx2 imports these with its first request, which would block the event loop.
+for _name in ("httpcore2", "anyio._backends._asyncio"):
+    with contextlib.suppress(ImportError):
+        importlib.import_module(_name)
+
 CONNECT_TIMEOUT_S = 30.0
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
@@ -36,14 +44,15 @@ class HttpClients:
         self._environment = environment
         self._clients: dict[tuple[RequestSettings, bool, bool], httpx2.AsyncClient] = {}
 
-    def client(self, url: str, settings: RequestSettings) -> httpx2.AsyncClient:
+    async def client(self, url: str, settings: RequestSettings) -> httpx2.AsyncClient:
         """Return the HTTP client for a URL. Raises `ValueError` if it, a certificate or the proxy cannot be used."""
         if re.search(r"[\x00-\x20\x7f]", url):
             raise ValueError("the URL contains whitespace or control characters")
         parts = urlsplit(url)
         key = (settings, parts.scheme == "https", _is_loopback(parts.hostname or ""))
         if key not in self._clients:
-            self._clients[key] = self._create(*key)
+            # In a thread, because loading the certificate authorities takes long.
+            self._clients.setdefault(key, await asyncio.to_thread(self._create, *key))
         return self._clients[key]
 
     async def post(
@@ -56,7 +65,7 @@ class HttpClients:
     ) -> HttpResponse:
         """Send a request and return its response once the headers have arrived. Cancelling closes the connection."""
         server_name = settings.tls.server_name if settings.tls is not None else None
-        client = self.client(url, settings)
+        client = await self.client(url, settings)
         request = client.build_request(
             "POST",
             url,
@@ -78,7 +87,7 @@ class HttpClients:
     def _create(self, settings: RequestSettings, is_secure: bool, is_loopback: bool) -> httpx2.AsyncClient:
         proxy = settings.proxy.url if settings.proxy is not None and settings.proxy.mode == "explicit-proxy" else None
         if not is_secure:
-            # Loading the certificate authorities takes long, and this context accepts no server at all.
+            # No certificate authorities: this context accepts no server at all, and is made quickly.
             verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         else:
             verify = httpx2.create_ssl_context() if settings.tls is None else self._tls(settings.tls)
