@@ -1,10 +1,12 @@
 """`critiqor-agentloop`: accepts OpenClaw's command line, so it can be launched in place of OpenClaw.
 
     critiqor-agentloop agent --local --agent main --message "…"
+    critiqor-agentloop chat
     critiqor-agentloop gateway run
 
-The monitor launches it in the same way as OpenClaw:
+The monitor launches it in the same way as OpenClaw, and `chat` by default:
 
+    critiqor monitor openclaw --openclaw-command critiqor-agentloop
     critiqor monitor openclaw --openclaw-command critiqor-agentloop -- agent --local --message "…"
 """
 
@@ -64,6 +66,21 @@ def _agent(options: argparse.Namespace, arguments: list[str]) -> int:
     return exit_code(outcome)
 
 
+def _chat(options: argparse.Namespace, arguments: list[str]) -> int:
+    from critiqor.agentloop.entry.chat import run_chat
+    from critiqor.agentloop.runs import AgentParams
+
+    params = AgentParams(
+        message=options.message,
+        agent_id=options.agent,
+        session_key=options.session,
+        model=options.model,
+        thinking=options.thinking,
+        verbose=options.verbose,
+    )
+    return asyncio.run(run_chat(os.environ, params, options.config, arguments))
+
+
 def _gateway(options: argparse.Namespace, arguments: list[str]) -> int:
     from critiqor.agentloop.entry.server import serve
 
@@ -93,6 +110,15 @@ def _build_parser() -> argparse.ArgumentParser:
     agent.add_argument("--local", action="store_true", help="accepted for compatibility; runs are always local")
     agent.add_argument("--deliver", action="store_true")
     agent.add_argument("--json", action="store_true")
+    chat = verbs.add_parser("chat", help="chat line by line", allow_abbrev=False)
+    chat.set_defaults(verb=_chat)
+    chat.add_argument("-m", "--message", default="", help="first message")
+    chat.add_argument("--session", help="session to continue: a name, or agent:AGENT:NAME")
+    for name in ("--agent", "--model", "--thinking"):
+        chat.add_argument(name)
+    chat.add_argument("--verbose", choices=["off", "on", "full"])
+    chat.add_argument("--config", type=Path)
+    chat.add_argument("--local", action="store_true", help="accepted for compatibility; a chat is always local")
     gateway = verbs.add_parser("gateway", help="serve a local socket", allow_abbrev=False)
     gateway.set_defaults(verb=_gateway)
     gateway.add_argument("action", choices=["run"])

@@ -17,6 +17,7 @@ from critiqor.agentloop.settings import (
     DiagnosticsSettings,
     InternalHookSettings,
     ModelChoice,
+    PluginHookSettings,
     Provider,
     QueueSettings,
     SkillSettings,
@@ -39,6 +40,7 @@ class LoopConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     queue: QueueSettings = QueueSettings()
     diagnostics: DiagnosticsSettings = DiagnosticsSettings()
     internal_hooks: InternalHookSettings = InternalHookSettings()
+    plugin_hooks: PluginHookSettings = PluginHookSettings()
     skills: SkillSettings = SkillSettings()
     write_lock: WriteLockSettings = WriteLockSettings()
     default_agent: str = "main"
@@ -78,6 +80,7 @@ class _Messages(msgspec.Struct):
 
 class _Hooks(msgspec.Struct):
     internal: InternalHookSettings = InternalHookSettings()
+    plugin: PluginHookSettings = PluginHookSettings()
 
 
 class _Session(msgspec.Struct, rename="camel"):
@@ -134,6 +137,7 @@ def parse_configuration(document: Mapping[str, Any], name: str = "the configurat
         queue=parsed.messages.queue,
         diagnostics=parsed.diagnostics,
         internal_hooks=parsed.hooks.internal,
+        plugin_hooks=parsed.hooks.plugin,
         skills=parsed.skills,
         write_lock=parsed.session.write_lock,
         default_agent=default or first,

@@ -17,6 +17,7 @@ from critiqor.openclaw import (
     Installation,
     Overlay,
     SettingsLock,
+    command_words,
     container_of,
     find_openclaw,
     ignores_bundled_plugins_dir,
@@ -34,6 +35,7 @@ from critiqor.recording.recorder_watch import RecorderWatch
 from critiqor.recording.resources import ResourceSampler
 from critiqor.recording.stop import describe_left
 from critiqor.recording.supervisor import ChildEnd, Supervisor
+from critiqor.recording.user_commands import TERMINAL_COMMANDS, UserCommand, UserCommandWatch
 from critiqor.recording.witness import Witness
 from critiqor.run.lifecycle import abort, append_lifecycle_event, refresh_live_document, start_session
 from critiqor.run.store import Run, RunStore
@@ -165,6 +167,7 @@ class _MonitoredRun:
         self._paths = run.paths
         self._witness: Witness | None = None
         self._statement: StatementFile | None = None
+        self._user_commands: UserCommandWatch | None = None
         self._settings_lock = SettingsLock()
 
     def prepare(self, environment: dict[str, str]) -> _Launch:
@@ -213,6 +216,9 @@ class _MonitoredRun:
             raise
         cwd = str(self._options.cwd or Path.cwd())
         requested: dict[str, Any] = {"timeline": self._options.timeline, "deep_profile": self._options.deep_profile}
+        if TERMINAL_COMMANDS.intersection(command_words(self._options.arguments)[:1]):
+            self._user_commands = UserCommandWatch(self._supervisor.descendants, self._record_user_command)
+            requested["user_commands"] = "process tree"
         if self._witness is not None:
             requested["witness"] = str(self._witness.address)
         self._record_event("process_start", pid=pid, command=command, cwd=cwd, **requested)
@@ -222,12 +228,16 @@ class _MonitoredRun:
         self._watch = RecorderWatch(journal, launch.installation, launch.overlay, arguments, self._witness)
         self._sampler = ResourceSampler(self._supervisor.descendants)
         self._sampler.start()
+        if self._user_commands is not None:
+            self._user_commands.start()
 
     def supervise(self) -> MonitorResult:
         """Wait until OpenClaw has ended, and record how it ended."""
         self._watch.start(self._options.attach_grace, self._say)
         end = self._supervisor.wait(self._options.timeout)
         self._watch.stop()
+        if self._user_commands is not None:
+            self._user_commands.stop()
         usage = self._sampler.stop()
         if usage is not None:
             self._record_event("resource_usage", **msgspec.to_builtins(usage))
@@ -387,6 +397,9 @@ class _MonitoredRun:
                 f"ended by signal {end.exit_code - 128}" if end.reason == "signalled" else f"exit code {end.exit_code}"
             )
             self._record_error("nonzero_exit", cause, exit_code=end.exit_code)
+
+    def _record_user_command(self, found: UserCommand) -> None:
+        self._record_event("user_bash", surface="terminal UI", observed_as="process", **found._asdict())
 
     def _record_event(self, event_type: str, error: str | None = None, **payload: Any) -> None:
         event = {"event_type": event_type, "error": error, "payload": payload}

@@ -17,13 +17,18 @@ STRUCTS = [
     settings.AgentDefaults,
     settings.CompactionSettings,
     settings.DiagnosticsSettings,
+    settings.ExternalSettings,
+    settings.HookScriptSettings,
     settings.InternalHookSettings,
     settings.ModelEntry,
+    settings.PluginHookSettings,
     settings.Provider,
+    settings.ProxySettings,
     settings.QueueSettings,
     settings.RetrySettings,
     settings.SandboxSettings,
     settings.SkillSettings,
+    settings.TlsSettings,
     settings.WriteLockSettings,
 ]
 UNDOCUMENTED = {"name"}

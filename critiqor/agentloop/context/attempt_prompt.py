@@ -106,14 +106,20 @@ class AttemptPrompt:
 
 
 async def build_prompt(run: Run, services: Services, prepared: PreparedRun, history: list[Message]) -> AttemptPrompt:
-    """Run the prompt hooks and build the prompt from their decisions."""
-    hooks = services.hooks
-    decided: dict[str, Any] = {}
-    for name in ("before_prompt_build", "before_agent_start"):
-        if hooks.has_handlers(name):
-            event = {"prompt": run.message, "messages": [message_to_json(message) for message in history]}
-            decided = merge_prompts(decided, await hooks.run(name, event, run.context))
-    return AttemptPrompt(run, services, prepared, decided)
+    """Run the prompt hooks and build the prompt from their decisions.
+
+    As in OpenClaw, `before_agent_start` runs again, with the history, if it decided nothing when models were resolved.
+    """
+    decided = await _decide(run, services, "before_prompt_build", history)
+    started = prepared.start_decision or await _decide(run, services, "before_agent_start", history)
+    return AttemptPrompt(run, services, prepared, merge_prompts(decided, started))
+
+
+async def _decide(run: Run, services: Services, name: str, history: list[Message]) -> dict[str, Any]:
+    if not services.hooks.has_handlers(name):
+        return {}
+    event = {"prompt": run.message, "messages": [message_to_json(message) for message in history]}
+    return await services.hooks.run(name, event, run.context)
 
 
 def _system_prompt(prepared: PreparedRun, decided: dict[str, Any], tools: list[Tool]) -> str:

@@ -10,15 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from critiqor.agentloop.entry.runtime import open_runtime
+from critiqor.agentloop.event_streams import Listener
 from critiqor.agentloop.runs import AgentParams, RunOutcome
 from critiqor.errors import ExitCode
 
 
 async def run_once(
-    environment: Mapping[str, str], params: AgentParams, config: Path | None = None, arguments: Sequence[str] = ()
+    environment: Mapping[str, str],
+    params: AgentParams,
+    config: Path | None = None,
+    arguments: Sequence[str] = (),
+    listener: Listener | None = None,
 ) -> RunOutcome:
-    """Run one message and the subagents that it starts until all have ended. SIGINT and SIGTERM abort cleanly."""
+    """Run one message and the subagents that it starts until all have ended. SIGINT and SIGTERM abort cleanly.
+
+    `listener` gets the events of all of them.
+    """
     async with open_runtime(environment, config=config, arguments=arguments) as runtime:
+        if listener is not None:
+            runtime.streams.listen(listener)
         accepted = await runtime.agent(params)
         interrupted = asyncio.Event()
 

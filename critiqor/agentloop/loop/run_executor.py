@@ -21,21 +21,20 @@ _NEW_SESSION = "A new session has begun."
 
 async def execute_run(run: Run, services: Services) -> RunOutcome:
     """Execute the command of a run, or answer its message."""
-    with services.diagnostics.span("agent.turn", run_id=run.id, trigger=run.params.trigger):
-        command = run.command
-        if run.external is not None:
-            return await _answer_externally(run, services, run.external)
-        if command is None:
-            return await _answer(run, services)
-        if command.name == "stop":
-            return build_text_outcome(run, *await run_stop_command(run, services))
-        if command.name == "compact":
-            return await finish_run(run, services, await AgentLoop(run, services).compact())
-        messages = await reset_session(run, services, command)
-        if not command.rest:
-            return build_text_outcome(run, *(messages or [_NEW_SESSION]))
-        run.message = command.rest
+    command = run.command
+    if run.external is not None:
+        return await _answer_externally(run, services, run.external)
+    if command is None:
         return await _answer(run, services)
+    if command.name == "stop":
+        return build_text_outcome(run, *await run_stop_command(run, services))
+    if command.name == "compact":
+        return await finish_run(run, services, await AgentLoop(run, services).compact())
+    messages = await reset_session(run, services, command)
+    if not command.rest:
+        return build_text_outcome(run, *(messages or [_NEW_SESSION]))
+    run.message = command.rest
+    return await _answer(run, services)
 
 
 async def _answer(run: Run, services: Services) -> RunOutcome:

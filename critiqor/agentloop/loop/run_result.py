@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from critiqor.agentloop.loop.agent_loop import LoopResult
 from critiqor.agentloop.replies.delivery import send_reply
@@ -80,8 +80,8 @@ def build_aborted_outcome(run: Run) -> RunOutcome:
     return build_failed_outcome(run, run.abort.reason if run.abort is not None else "aborted")
 
 
-def build_report(outcome: RunOutcome) -> dict[str, Any]:
-    """Return the outcome of a run in the format of `openclaw agent --json`."""
+def build_report(outcome: RunOutcome, transport: Literal["embedded", "gateway"] = "embedded") -> dict[str, Any]:
+    """Return the outcome of a run in the format of `openclaw agent --json`; `transport` is where it was executed."""
     usage = outcome.usage
     return {
         "payloads": [
@@ -107,7 +107,7 @@ def build_report(outcome: RunOutcome) -> dict[str, Any]:
                     "cost": usage.cost.total,
                 },
             },
-            "transport": "embedded",
+            "transport": transport,
         },
     }
 

@@ -37,6 +37,14 @@ class RunSupervisor:
         """Execute the work of the run. Never raises, and takes at most the time limit and the grace period."""
         run = self._run
         run.started_at = now_ms()
+        with self._services.diagnostics.span("agent.turn", run_id=run.id, trigger=run.params.trigger) as turn:
+            outcome = await self._execute(work)
+            if outcome.error is not None:
+                turn.fail("AgentRunAborted" if outcome.aborted else "AgentRunFailed", outcome.error)
+        return outcome
+
+    async def _execute(self, work: Work) -> RunOutcome:
+        run = self._run
         seconds = run_timeout(self._services.configuration, run.params)
         if seconds is not None:
             timeout = Abort("timeout", f"the agent run timed out after {seconds:g} seconds")
