@@ -35,7 +35,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _agent(options: argparse.Namespace, arguments: list[str]) -> int:
-    from critiqor.agentloop.entry.single_run import exit_code, run_once
+    import contextlib
+
+    from critiqor.agentloop.entry.single_run import error_to_print, exit_code, run_once, texts_to_print
     from critiqor.agentloop.loop.run_result import build_report
     from critiqor.agentloop.runs import AgentParams
 
@@ -53,14 +55,17 @@ def _agent(options: argparse.Namespace, arguments: list[str]) -> int:
         to=options.reply_to or options.to,
         deliver=options.deliver,
     )
-    outcome = asyncio.run(run_once(os.environ, params, options.config, arguments))
+    # A channel may deliver to standard output, where the JSON document must be alone.
+    with contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext():
+        outcome = asyncio.run(run_once(os.environ, params, options.config, arguments))
     if options.json:
         print(json.dumps(build_report(outcome), indent=2))
     else:
-        for payload in outcome.payloads:
-            print(_sanitize(payload.text))
-        if outcome.error is not None:
-            print(_sanitize(outcome.error), file=sys.stderr)
+        for text in texts_to_print(outcome):
+            print(_sanitize(text))
+        error = error_to_print(outcome)
+        if error is not None:
+            print(_sanitize(error), file=sys.stderr)
     return exit_code(outcome)
 
 

@@ -17,6 +17,7 @@ STRUCTS = [
     settings.AgentDefaults,
     settings.CompactionSettings,
     settings.DiagnosticsSettings,
+    settings.FileChannel,
     settings.InternalHookSettings,
     settings.ModelEntry,
     settings.Provider,
@@ -24,6 +25,7 @@ STRUCTS = [
     settings.RetrySettings,
     settings.SandboxSettings,
     settings.SkillSettings,
+    settings.WebhookChannel,
     settings.WriteLockSettings,
 ]
 UNDOCUMENTED = {"name"}

@@ -27,7 +27,8 @@ from critiqor.agentloop.queue.lanes import Lanes
 from critiqor.agentloop.queue.stuck_sessions import StuckSessionWarning, StuckSessionWatchdog
 from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.recording.recorder import Recorder, attach_recorder
-from critiqor.agentloop.replies.delivery import HookedOutbox, MemoryOutbox
+from critiqor.agentloop.replies.channels import Channels
+from critiqor.agentloop.replies.delivery import HookedOutbox
 from critiqor.agentloop.runs import Abort, AbortKind, Accepted, AgentParams, Run, RunOutcome, WaitResult
 from critiqor.agentloop.services import LOOP_FOLDER, ClientFactory, Services
 from critiqor.agentloop.sessions.sessions import Session, Sessions
@@ -65,11 +66,11 @@ class AgentRuntime:
         self.hooks = hooks or PluginHooks()
         self.streams = streams or EventStreams()
         self.updates = updates or TranscriptUpdates()
-        self.outbox = outbox or MemoryOutbox()
         self._background = BackgroundTasks()
         home = home or Path.home()
         diagnostics = diagnostics or Diagnostics(None)
         variables = dict(os.environ if environment is None else environment)
+        self._channels = Channels(configuration.channels, home, variables)
         workspace = workspace_path(configuration, configuration.default_agent, state_folder, home)
         scripts = find_hooks(configuration.internal_hooks, state_folder, workspace, home)
         self.services = Services(
@@ -87,7 +88,7 @@ class AgentRuntime:
             clients=clients,
             internal_hooks=InternalHooks(scripts, variables, on_exit=diagnostics.child_exited),
             skills=SkillsCache(state_folder, home, configuration.skills, variables),
-            outbox=HookedOutbox(self.outbox, self.hooks),
+            outbox=HookedOutbox(outbox or self._channels, self.hooks),
             spawn=Subagents(self, self._background).spawn,
             tools=tools,
         )
@@ -186,6 +187,7 @@ class AgentRuntime:
         if runs:
             await asyncio.wait({run.done for run in runs}, timeout=SHUTDOWN_SECONDS)
         await self._background.close(SHUTDOWN_SECONDS)
+        await self._channels.close()
         await self.services.sessions.close()
 
     def _check_open(self) -> None:

@@ -67,6 +67,11 @@ def resolve_api_key(provider: Provider, environment: Mapping[str, str]) -> str |
     if isinstance(key, SecretReference):
         return environment.get(key.id) or None
     if key is not None:
-        return _VARIABLE.sub(lambda found: environment.get(found[1], ""), key) or None
+        return substitute_variables(key, environment) or None
     name = re.sub(r"[^A-Z0-9]", "_", provider.id.upper())
     return environment.get(f"{name}_API_KEY") or None
+
+
+def substitute_variables(text: str, environment: Mapping[str, str]) -> str:
+    """Return a secret of the configuration with each `${VARIABLE}` replaced by its value in the environment."""
+    return _VARIABLE.sub(lambda found: environment.get(found[1], ""), text)

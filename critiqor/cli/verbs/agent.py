@@ -55,19 +55,25 @@ def agent(
     critiqor monitor openclaw --openclaw-command critiqor-agentloop -- agent --local --message "…"
     """
     import asyncio
+    import contextlib
     import os
+    import sys
 
-    from critiqor.agentloop.entry.single_run import exit_code
+    from critiqor.agentloop.entry.single_run import error_to_print, exit_code, texts_to_print
     from critiqor.agentloop.loop.run_result import build_report
     from critiqor.agentloop.runs import AgentParams
 
     _say_unrecorded(dict(os.environ))
     params = AgentParams(**options, verbose="on" if verbose else None, timeout_seconds=timeout)
-    outcome = asyncio.run(_turn(dict(os.environ), params, config, local=local))
-    text = "\n\n".join(payload.text for payload in outcome.payloads)
-    answer("agent", build_report(outcome), text, as_json=as_json)
-    if outcome.error is not None and not as_json:
-        say(outcome.error)
+    # A channel may deliver to standard output, where the JSON document must be alone.
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        outcome = asyncio.run(_turn(dict(os.environ), params, config, local=local))
+    text = "\n\n".join(texts_to_print(outcome))
+    if text or as_json:
+        answer("agent", build_report(outcome), text, as_json=as_json)
+    error = error_to_print(outcome)
+    if error is not None and not as_json:
+        say(error)
     ctx.exit(ExitCode.TIMED_OUT if outcome.abort_kind == "timeout" else exit_code(outcome))
 
 
