@@ -76,6 +76,18 @@ def _gateway(options: argparse.Namespace, arguments: list[str]) -> int:
     return int(ExitCode.OK)
 
 
+def _install(options: argparse.Namespace, arguments: list[str]) -> int:
+    from critiqor.agentloop.entry.runtime import open_runtime
+
+    async def install() -> Path:
+        async with open_runtime(os.environ, config=options.config, arguments=arguments) as runtime:
+            installer = runtime.install_skill if options.kind == "skill" else runtime.install_plugin
+            return await installer(options.folder)
+
+    print(_sanitize(f"installed in {asyncio.run(install())}"))
+    return int(ExitCode.OK)
+
+
 def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="critiqor-agentloop", description="An embedded agent loop.", allow_abbrev=False
@@ -105,6 +117,12 @@ def _build_parser() -> argparse.ArgumentParser:
     gateway.add_argument("--config", type=Path)
     for name in ("--port", "--auth", "--token", "--bind"):
         gateway.add_argument(name, help="accepted for compatibility with OpenClaw; the server uses no port")
+    for kind, description in (("skill", "SKILL.md"), ("plugin", "HOOK.md")):
+        family = verbs.add_parser(f"{kind}s", help=f"install a {kind}", allow_abbrev=False)
+        family.set_defaults(verb=_install, kind=kind)
+        family.add_argument("action", choices=["install"])
+        family.add_argument("folder", type=Path, help=f"a folder that contains {description}")
+        family.add_argument("--config", type=Path)
     return parser
 
 

@@ -112,7 +112,7 @@ def chunks(text: str, pieces: int = 1, **settings: object) -> list[str]:
     chunker = BlockChunker(BlockChunk(**settings))  # type: ignore[arg-type]
     step = max(1, len(text) // pieces)
     blocks = [block for start in range(0, len(text), step) for block in chunker.feed(text[start : start + step])]
-    return [block.text for block in (*blocks, *chunker.flush())]
+    return [block.text for block in (*blocks, *chunker.flush()) if block.text]
 
 
 PARAGRAPHS = "\n\n".join(f"Paragraph {number} says something. And something more." for number in range(12))

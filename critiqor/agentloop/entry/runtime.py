@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from critiqor.agentloop.configuration import LoopConfiguration, locate_loop_configuration, read_loop_configuration
-from critiqor.agentloop.context.skill_installer import install_skill
+from critiqor.agentloop.context.installer import PLUGIN, SKILL, install
 from critiqor.agentloop.context.skills import SkillsCache
 from critiqor.agentloop.context.workspace import workspace_path
 from critiqor.agentloop.entry.background_tasks import BackgroundTasks
@@ -158,7 +158,11 @@ class AgentRuntime:
 
     async def install_skill(self, source: Path) -> Path:
         """Install a skill folder for all agents, unless a plugin blocks it. Return the installed folder."""
-        return await install_skill(source, self.services.state_folder / "skills", self.hooks)
+        return await install(SKILL, source, self.services.state_folder, self.hooks)
+
+    async def install_plugin(self, source: Path) -> Path:
+        """Install a folder with internal hooks, unless a plugin blocks it. Return the installed folder."""
+        return await install(PLUGIN, source, self.services.state_folder, self.hooks)
 
     async def drain(self) -> None:
         """Wait until no run and no subagent is active."""

@@ -27,7 +27,7 @@ class Block(NamedTuple):
     """A part of a reply."""
 
     text: str
-    """As it is sent: a code block that was cut is closed and reopened."""
+    """As it is sent: a code block that was cut is closed and reopened. Empty if there is nothing to read in it."""
     source: str
     """As the model wrote it."""
 
@@ -50,18 +50,14 @@ class BlockChunker:
         blocks = []
         while (place := self._find_cut()) is not None:
             blocks.append(self._take(place))
-        return [block for block in blocks if block.text]
+        return blocks
 
     def flush(self) -> list[Block]:
         """Return the remaining text as blocks."""
         blocks = []
         while len(self._head) + len(self._text) > self._max_chars and (place := self._find_cut()) is not None:
             blocks.append(self._take(place))
-        if self._text.strip():
-            blocks.append(Block((self._head + self._text).strip(), self._text))
-            self._fence = _open_fence(self._text, self._fence)
-        self._text = ""
-        return [block for block in blocks if block.text]
+        return [*blocks, self._take(len(self._text))]
 
     def restart(self, skipped: str = "") -> None:
         """Discard the buffered text. The text that follows continues a reply that began with `skipped`."""
@@ -95,12 +91,11 @@ class BlockChunker:
         return line_end if is_code else max(1, self._max_chars - head)
 
     def _take(self, place: int) -> Block:
-        source, head = self._text[:place], self._head
+        source, text = self._text[:place], self._head + self._text[:place]
         self._text = self._text[place:]
-        if not source.strip():
-            return Block("", source)
         self._fence = _open_fence(source, self._fence)
-        text = head + source
+        if not _FENCE.sub("", source).strip():
+            return Block("", source)
         if self._fence is not None:
             text = f"{text.rstrip()}\n{self._fence.strip()[:3]}"
         return Block(text.strip(), source)
@@ -179,7 +174,7 @@ class BlockStream:
 
     def _accept(self, blocks: Sequence[Block]) -> list[str]:
         self._sources += [_without_whitespace(block.source) for block in blocks]
-        return [block.text for block in blocks]
+        return [block.text for block in blocks if block.text]
 
 
 def _open_fence(text: str, opened: str | None = None) -> str | None:
