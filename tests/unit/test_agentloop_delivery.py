@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -366,3 +367,27 @@ def test_the_file_of_a_channel_has_one_line_for_each_message(tmp_path: Path) -> 
         assert (saved["text"], saved["channel"], saved["target"]) == ("Hello.", "log", "ada")
 
     run(scenario())
+
+
+def test_an_abandoned_run_sends_nothing_more(tmp_path: Path) -> None:
+    async def stubborn(request: ExternalRequest, progress: ExternalProgress) -> str:
+        progress.add_text("First one.\n\nSecond")
+        clock = asyncio.get_running_loop().time
+        until = clock() + 30
+        while (rest := until - clock()) > 0:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(rest)
+        progress.add_text(" one.\n\nThird one.\n\n")
+        return progress.text
+
+    async def scenario() -> None:
+        outbox = MemoryOutbox()
+        rig = Rig(tmp_path, settings=defaults(**BLOCKS), outbox=outbox)
+        accepted = await rig.runtime.agent(AgentParams(message="hi", timeout_seconds=5.0, **TO_ADA), stubborn)
+        await rig.runtime.outcome(accepted.run_id)
+        await asyncio.sleep(60)
+        first, error = texts(outbox)
+        assert first == "First one."
+        assert "abandoned" in error
+
+    instantly(scenario())

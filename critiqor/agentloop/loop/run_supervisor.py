@@ -101,7 +101,7 @@ class RunSupervisor:
         run = self._run
         outcome = build_failed_outcome(run, error)
         if run.abort is not None and run.abort.kind not in _ANNOUNCED_ABORTS:
-            run.replies.discard()
+            run.replies.close()
             return outcome
         replies = await run.replies.end_aborted(str(outcome.error), self._cleanup_seconds)
         return msgspec.structs.replace(outcome, payloads=replies.payloads, delivery=replies.delivery)

@@ -56,9 +56,12 @@ class ReplySender:
         self._task: asyncio.Task[None] | None = None
         self._sent = 0
         self._error: str | None = None
+        self.is_closed = False
 
     def enqueue(self, texts: Iterable[str]) -> None:
         """Send replies after those that are still to be sent."""
+        if self.is_closed:
+            return
         self._owed.extend(texts)
         if self._owed and self._error is None and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._send_all())
@@ -75,8 +78,9 @@ class ReplySender:
         self.enqueue(texts)
         await self.wait()
 
-    def discard(self) -> None:
+    def close(self) -> None:
         """Send nothing more."""
+        self.is_closed = True
         if self._task is not None:
             self._task.cancel()
         self._owed.clear()

@@ -107,6 +107,8 @@ class ReplyPipeline:
     async def send(self, message: OutgoingMessage) -> Delivery:
         """Send a message of a tool, after the blocks before it."""
         await self._sender.flush()
+        if self._sender.is_closed:
+            return Delivery(error="the agent run has ended")
         delivery = await self._outbox.send(message)
         params = self._run.params
         if delivery.error is None and (message.channel, message.target) == (params.channel, params.to):
@@ -149,11 +151,11 @@ class ReplyPipeline:
         except TimeoutError:
             return Replies([Payload(text=f"⚠️ {error}", is_error=True)], self._sender.status)
         finally:
-            self.discard()
+            self.close()
 
-    def discard(self) -> None:
-        """Send nothing more."""
-        self._sender.discard()
+    def close(self) -> None:
+        """Send nothing more, whatever an abandoned run still does."""
+        self._sender.close()
 
     async def _deliver(self, payloads: list[Payload], owed: list[Payload]) -> Replies:
         self._has_ended = True
