@@ -37,7 +37,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _agent(options: argparse.Namespace, arguments: list[str]) -> int:
-    from critiqor.agentloop.entry.single_run import exit_code, run_once
+    import contextlib
+
+    from critiqor.agentloop.entry.single_run import error_to_print, exit_code, run_once, texts_to_print
     from critiqor.agentloop.loop.run_result import build_report
     from critiqor.agentloop.runs import AgentParams
 
@@ -55,14 +57,17 @@ def _agent(options: argparse.Namespace, arguments: list[str]) -> int:
         to=options.reply_to or options.to,
         deliver=options.deliver,
     )
-    outcome = asyncio.run(run_once(os.environ, params, options.config, arguments))
+    # A channel may deliver to standard output, where the JSON document must be alone.
+    with contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext():
+        outcome = asyncio.run(run_once(os.environ, params, options.config, arguments))
     if options.json:
         print(json.dumps(build_report(outcome), indent=2))
     else:
-        for payload in outcome.payloads:
-            print(_sanitize(payload.text))
-        if outcome.error is not None:
-            print(_sanitize(outcome.error), file=sys.stderr)
+        for text in texts_to_print(outcome):
+            print(_sanitize(text))
+        error = error_to_print(outcome)
+        if error is not None:
+            print(_sanitize(error), file=sys.stderr)
     return exit_code(outcome)
 
 
@@ -85,6 +90,18 @@ def _gateway(options: argparse.Namespace, arguments: list[str]) -> int:
     from critiqor.agentloop.entry.server import serve
 
     asyncio.run(serve(os.environ, options.socket, options.config, arguments))
+    return int(ExitCode.OK)
+
+
+def _install(options: argparse.Namespace, arguments: list[str]) -> int:
+    from critiqor.agentloop.entry.runtime import open_runtime
+
+    async def install() -> Path:
+        async with open_runtime(os.environ, config=options.config, arguments=arguments) as runtime:
+            installer = runtime.install_skill if options.kind == "skill" else runtime.install_plugin
+            return await installer(options.folder)
+
+    print(_sanitize(f"installed in {asyncio.run(install())}"))
     return int(ExitCode.OK)
 
 
@@ -126,6 +143,12 @@ def _build_parser() -> argparse.ArgumentParser:
     gateway.add_argument("--config", type=Path)
     for name in ("--port", "--auth", "--token", "--bind"):
         gateway.add_argument(name, help="accepted for compatibility with OpenClaw; the server uses no port")
+    for kind, description in (("skill", "SKILL.md"), ("plugin", "HOOK.md")):
+        family = verbs.add_parser(f"{kind}s", help=f"install a {kind}", allow_abbrev=False)
+        family.set_defaults(verb=_install, kind=kind)
+        family.add_argument("action", choices=["install"])
+        family.add_argument("folder", type=Path, help=f"a folder that contains {description}")
+        family.add_argument("--config", type=Path)
     return parser
 
 

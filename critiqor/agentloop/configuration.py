@@ -14,6 +14,7 @@ import msgspec
 
 from critiqor.agentloop.settings import (
     AgentDefaults,
+    ChannelSettings,
     DiagnosticsSettings,
     InternalHookSettings,
     ModelChoice,
@@ -43,6 +44,8 @@ class LoopConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     plugin_hooks: PluginHookSettings = PluginHookSettings()
     skills: SkillSettings = SkillSettings()
     write_lock: WriteLockSettings = WriteLockSettings()
+    channels: dict[str, ChannelSettings] = {}
+    """The chat channels that have an outbox, by name."""
     default_agent: str = "main"
     agents: tuple[str, ...] = ("main",)
     """Ids of the configured agents."""
@@ -95,6 +98,7 @@ class _Document(msgspec.Struct):
     hooks: _Hooks = msgspec.field(default_factory=_Hooks)
     session: _Session = msgspec.field(default_factory=_Session)
     skills: SkillSettings = SkillSettings()
+    channels: dict[str, Any] = {}
 
 
 class ConfigurationLocation(NamedTuple):
@@ -140,6 +144,20 @@ def parse_configuration(document: Mapping[str, Any], name: str = "the configurat
         plugin_hooks=parsed.hooks.plugin,
         skills=parsed.skills,
         write_lock=parsed.session.write_lock,
+        channels=_parse_channels(parsed.channels, name),
         default_agent=default or first,
         agents=tuple(agent.id for agent in parsed.agents.listed) or (first,),
     )
+
+
+def _parse_channels(channels: dict[str, Any], name: str) -> dict[str, ChannelSettings]:
+    """Return the channels with an outbox. The others are OpenClaw's own, to which this loop cannot send."""
+    parsed: dict[str, ChannelSettings] = {}
+    for channel, settings in channels.items():
+        if isinstance(settings, dict) and "outbox" in settings:
+            try:
+                parsed[channel] = msgspec.convert(settings, type=ChannelSettings)
+            except msgspec.ValidationError as error:
+                problem = f"{name} is invalid: channels.{channel}: {error}"
+                raise UsageError(problem, fix=f"correct channels.{channel} in {name}") from error
+    return parsed

@@ -280,3 +280,28 @@ class SkillSettings(msgspec.Struct, frozen=True):
 
     load: SkillFolders = SkillFolders()
     entries: dict[str, SkillEntry] = {}
+
+
+class StdoutChannel(msgspec.Struct, frozen=True, tag_field="outbox", tag="stdout"):
+    """`channels.<name>` with `"outbox": "stdout"`: messages are printed by the process that sends them."""
+
+
+class FileChannel(msgspec.Struct, frozen=True, kw_only=True, tag_field="outbox", tag="file"):
+    """`channels.<name>` with `"outbox": "file"`: messages are appended to a file, as JSON Lines."""
+
+    path: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class WebhookChannel(msgspec.Struct, frozen=True, kw_only=True, tag_field="outbox", tag="webhook"):
+    """`channels.<name>` with `"outbox": "webhook"`: each message is the JSON body of a POST request."""
+
+    url: Annotated[str, msgspec.Meta(pattern=r"^(https?://|\$\{)")]
+    """May contain `${VARIABLE}`, like the values of `headers`."""
+    headers: dict[str, str] = {}
+
+
+class MemoryChannel(msgspec.Struct, frozen=True, tag_field="outbox", tag="memory"):
+    """`channels.<name>` with `"outbox": "memory"`: messages are kept in the process, for tests."""
+
+
+ChannelSettings = StdoutChannel | FileChannel | WebhookChannel | MemoryChannel

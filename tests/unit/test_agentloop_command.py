@@ -36,10 +36,12 @@ RUN_THE_TESTS = (
 class House:
     """A home folder whose configuration names a scripted model."""
 
-    def __init__(self, folder: Path, model: ScriptedModel, **defaults: Any) -> None:
+    def __init__(
+        self, folder: Path, model: ScriptedModel, *, channels: dict[str, Any] | None = None, **defaults: Any
+    ) -> None:
         self.folder = folder
         retry = {"minDelayMs": 1, "maxDelayMs": 2, "maxRetries": 1}
-        extra = {"agents": {"defaults": {"retry": retry, **defaults}}}
+        extra = {"agents": {"defaults": {"retry": retry, **defaults}}, "channels": channels or {}}
         home = write_openclaw_home(folder, model.base_url, extra)
         self.environment = {**home, "PYTHONPATH": str(ROOT), **measured()}
 
@@ -347,3 +349,26 @@ def test_channel_recipient_and_queue_mode_reach_the_run(house: House) -> None:
     assert house.run(*CRITIQOR, "agent", "--local", "--message", "hi", *options).returncode == 0
     seen = json.loads((house.folder / ".openclaw" / "seen.json").read_text())
     assert (seen["channelId"], seen["from"], seen["content"]) == ("telegram", "@me", "hi")
+
+
+def deliver(house: House, *options: str) -> subprocess.CompletedProcess[str]:
+    return house.run(*LOOP, "agent", "--local", "-m", "what does it say?", "--deliver", *options)
+
+
+def test_a_reply_to_a_channel_that_is_not_configured_is_printed_and_the_exit_code_is_1(house: House) -> None:
+    done = deliver(house, "--reply-channel", "telegram", "--reply-to", "ada")
+    assert (done.returncode, done.stdout) == (1, "It says hello.\n")
+    assert "channel 'telegram' is not configured" in done.stderr
+    assert "channels.telegram.outbox" in done.stderr
+    status = json.loads(deliver(house, "--reply-channel", "telegram", "--json").stdout)["deliveryStatus"]
+    assert (status["status"], status["succeeded"], status["resultCount"]) == ("failed", False, 0)
+
+
+def test_a_reply_is_delivered_to_standard_output_once_and_apart_from_json(tmp_path: Path) -> None:
+    with ScriptedModel(RUN_THE_TESTS) as model:
+        house = House(tmp_path, model, channels={"screen": {"outbox": "stdout"}})
+        done = deliver(house, "--reply-channel", "screen")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "It says hello.\n", "")
+        as_json = deliver(house, "--reply-channel", "screen", "--json")
+        assert json.loads(as_json.stdout)["deliveryStatus"]["status"] == "sent"
+        assert as_json.stderr == "It says hello.\n"

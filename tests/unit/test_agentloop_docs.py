@@ -19,6 +19,7 @@ STRUCTS = [
     settings.DiagnosticsSettings,
     settings.ExternalSettings,
     settings.HookScriptSettings,
+    settings.FileChannel,
     settings.InternalHookSettings,
     settings.ModelEntry,
     settings.PluginHookSettings,
@@ -29,6 +30,7 @@ STRUCTS = [
     settings.SandboxSettings,
     settings.SkillSettings,
     settings.TlsSettings,
+    settings.WebhookChannel,
     settings.WriteLockSettings,
 ]
 UNDOCUMENTED = {"name"}

@@ -11,7 +11,7 @@ import pytest
 from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered, watch_hooks
 
 from critiqor.agentloop.models.model_client import ModelFailureError
-from critiqor.agentloop.replies.delivery import MemoryOutbox
+from critiqor.agentloop.replies.channels import MemoryOutbox
 from critiqor.agentloop.sessions.messages import AssistantMessage, Text, ToolResultMessage
 from critiqor.agentloop.sessions.transcript import ABORTED
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome

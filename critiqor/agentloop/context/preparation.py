@@ -50,10 +50,11 @@ async def prepare(run: Run, services: Services) -> PreparedRun:
     skills = services.skills.snapshot(workspace)
     is_child = is_subagent(run.session.key)
     spawn = None if is_child else services.spawn
-    tools = [*offered_tools(outbox=services.outbox, spawn=spawn), *services.tools]
+    tools = [*offered_tools(outbox=run.replies, spawn=spawn), *services.tools]
     thinking = params.thinking or entry.thinking_level or defaults.thinking_default
     verbose = params.verbose or _verbosity(entry.verbose_level) or defaults.verbose_default
     trace = params.trace or entry.trace_level or defaults.trace_default
+    run.replies.verbose = verbose
     services.sessions.update(run.session, thinking_level=thinking, verbose_level=verbose, trace_level=trace)
     sources = PromptSources(
         tools=tools,

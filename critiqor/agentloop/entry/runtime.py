@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from critiqor.agentloop.configuration import LoopConfiguration, locate_loop_configuration, read_loop_configuration
-from critiqor.agentloop.context.skill_installer import install_skill
+from critiqor.agentloop.context.installer import PLUGIN, SKILL, install
 from critiqor.agentloop.context.skills import SkillsCache
 from critiqor.agentloop.context.workspace import workspace_path
 from critiqor.agentloop.entry.background_tasks import BackgroundTasks
@@ -29,7 +29,8 @@ from critiqor.agentloop.queue.lanes import Lanes
 from critiqor.agentloop.queue.stuck_sessions import StuckSessionWarning, StuckSessionWatchdog
 from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.recording.recorder import Recorder, attach_recorder
-from critiqor.agentloop.replies.delivery import HookedOutbox, MemoryOutbox
+from critiqor.agentloop.replies.channels import Channels
+from critiqor.agentloop.replies.delivery import HookedOutbox
 from critiqor.agentloop.runs import Abort, AbortKind, Accepted, AgentParams, Run, RunOutcome, WaitResult
 from critiqor.agentloop.services import LOOP_FOLDER, ClientFactory, Services
 from critiqor.agentloop.sessions.sessions import Session, Sessions
@@ -68,7 +69,6 @@ class AgentRuntime:
         self.hooks = hooks or PluginHooks()
         self.streams = streams or EventStreams()
         self.updates = updates or TranscriptUpdates()
-        self.outbox = outbox or MemoryOutbox()
         self._background = BackgroundTasks()
         home = home or Path.home()
         diagnostics = diagnostics or Diagnostics(None)
@@ -76,6 +76,7 @@ class AgentRuntime:
         self._clients = CompletionsClients(variables)
         external = configuration.defaults.external
         self._external = None if external is None else external_process(external, folder or state_folder, variables)
+        self._channels = Channels(configuration.channels, home, variables)
         workspace = workspace_path(configuration, configuration.default_agent, state_folder, home)
         scripts = find_hooks(configuration.internal_hooks, state_folder, workspace, home)
         self.services = Services(
@@ -93,7 +94,7 @@ class AgentRuntime:
             clients=clients or self._clients,
             internal_hooks=InternalHooks(scripts, variables, on_exit=diagnostics.child_exited),
             skills=SkillsCache(state_folder, home, configuration.skills, variables),
-            outbox=HookedOutbox(self.outbox, self.hooks),
+            outbox=HookedOutbox(outbox or self._channels, self.hooks),
             spawn=Subagents(self, self._background).spawn,
             tools=tools,
         )
@@ -163,7 +164,11 @@ class AgentRuntime:
 
     async def install_skill(self, source: Path) -> Path:
         """Install a skill folder for all agents, unless a plugin blocks it. Return the installed folder."""
-        return await install_skill(source, self.services.state_folder / "skills", self.hooks)
+        return await install(SKILL, source, self.services.state_folder, self.hooks)
+
+    async def install_plugin(self, source: Path) -> Path:
+        """Install a folder with internal hooks, unless a plugin blocks it. Return the installed folder."""
+        return await install(PLUGIN, source, self.services.state_folder, self.hooks)
 
     async def drain(self) -> None:
         """Wait until no run and no subagent is active."""
@@ -192,6 +197,7 @@ class AgentRuntime:
         if runs:
             await asyncio.wait({run.done for run in runs}, timeout=SHUTDOWN_SECONDS)
         await self._background.close(SHUTDOWN_SECONDS)
+        await self._channels.close()
         await self.services.sessions.close()
         await self._clients.close()
 

@@ -44,9 +44,22 @@ async def run_once(
         return outcome
 
 
+def texts_to_print(outcome: RunOutcome) -> list[str]:
+    """Return the replies of a run that no channel has delivered."""
+    is_delivered = outcome.delivery is not None and outcome.delivery.error is None
+    return [] if is_delivered else [payload.text for payload in outcome.payloads]
+
+
+def error_to_print(outcome: RunOutcome) -> str | None:
+    """Return why a run failed or its reply was not delivered; None if all went well."""
+    if outcome.error is not None or outcome.delivery is None or outcome.delivery.error is None:
+        return outcome.error
+    return f"the reply was not delivered: {outcome.delivery.error}"
+
+
 def exit_code(outcome: RunOutcome) -> int:
     """Return the exit code of a process that executed this run."""
-    if outcome.status == "ok":
+    if error_to_print(outcome) is None:
         return int(ExitCode.OK)
     return int(ExitCode.INTERRUPTED if outcome.abort_kind == "signal" else ExitCode.ERROR)
 

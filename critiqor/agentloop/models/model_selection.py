@@ -65,7 +65,7 @@ def resolve_secret(secret: Secret, environment: Mapping[str, str]) -> str | None
     """Return a secret of a model provider from its configuration or the environment; None if it is not there."""
     if isinstance(secret, SecretReference):
         return environment.get(secret.id) or None
-    return _VARIABLE.sub(lambda found: environment.get(found[1], ""), secret) or None
+    return substitute_variables(secret, environment) or None
 
 
 def resolve_api_key(provider: Provider, environment: Mapping[str, str]) -> str | None:
@@ -74,3 +74,8 @@ def resolve_api_key(provider: Provider, environment: Mapping[str, str]) -> str |
         return resolve_secret(provider.api_key, environment)
     name = re.sub(r"[^A-Z0-9]", "_", provider.id.upper())
     return environment.get(f"{name}_API_KEY") or None
+
+
+def substitute_variables(text: str, environment: Mapping[str, str]) -> str:
+    """Return a secret of the configuration with each `${VARIABLE}` replaced by its value in the environment."""
+    return _VARIABLE.sub(lambda found: environment.get(found[1], ""), text)

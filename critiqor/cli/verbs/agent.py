@@ -83,9 +83,11 @@ def agent(
     if ctx.invoked_subcommand is not None:
         return
     import asyncio
+    import contextlib
     import os
+    import sys
 
-    from critiqor.agentloop.entry.single_run import exit_code
+    from critiqor.agentloop.entry.single_run import error_to_print, exit_code, texts_to_print
     from critiqor.agentloop.loop.run_result import build_report
 
     if message is None:
@@ -98,18 +100,22 @@ def agent(
     if not wait:
         _start(params, place, as_json=as_json)
         return
-    turn = asyncio.run(_turn(params, place))
+    # A channel may deliver to standard output, where the JSON document must be alone.
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        turn = asyncio.run(_turn(params, place))
     data = build_report(turn.outcome, turn.transport)
     traces = turn.traces if trace else []
     if trace:
         data["meta"]["traces"] = traces
-    text = "\n\n".join(payload.text for payload in turn.outcome.payloads)
+    text = "\n\n".join(texts_to_print(turn.outcome))
     if not as_json:
         for report in traces:
             say(_describe_trace(report))
-    answer("agent", data, text, as_json=as_json)
-    if turn.outcome.error is not None and not as_json:
-        say(turn.outcome.error)
+    if text or as_json:
+        answer("agent", data, text, as_json=as_json)
+    error = error_to_print(turn.outcome)
+    if error is not None and not as_json:
+        say(error)
     ctx.exit(ExitCode.TIMED_OUT if turn.outcome.abort_kind == "timeout" else exit_code(turn.outcome))
 
 
