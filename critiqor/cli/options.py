@@ -63,7 +63,9 @@ def _remember_if_typed(ctx: click.Context, parameter: click.Parameter, folder: s
 
 def _deliver_waiting(runs_dir: str) -> None:
     """Deliver alerts that an earlier process left behind."""
-    if (Path(runs_dir) / ".notify").is_dir():
+    from critiqor.storage.paths import paths_for
+
+    if paths_for(runs_dir).notify_folder.is_dir():
         from critiqor.cli.alerts import deliver_waiting
 
         deliver_waiting(runs_dir)

@@ -53,6 +53,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
     idempotency_key: str
     """The same whenever this alert is sent: receivers drop what they have already seen."""
+    finding_key: str
+    """The same for all alerts about this finding: that of the alert with which it was announced."""
     kind: AlertKind
     """`withdrawn` means that later events have shown that the finding no longer holds."""
     run_id: str
@@ -87,6 +89,7 @@ def alert_of(finding: Finding, head: RunHead, kind: AlertKind = "new", *, comman
     command = command or f"critiqor explain {head.run_id} {finding.id}"
     return Alert(
         idempotency_key=_alert_key(finding, head, kind),
+        finding_key=_alert_key(finding, head, "new"),
         kind=kind,
         run_id=head.run_id,
         agent_id=sanitize_line(head.metadata.agent_id, MAX_NAME),

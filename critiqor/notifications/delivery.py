@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from critiqor.notifications.alert import without_texts
 from critiqor.notifications.filters import quiet_until
 from critiqor.notifications.outbox import MAX_SUMMED, ChannelOutbox, ChannelState, Waiting
 from critiqor.notifications.senders import NotDeliveredError, Sender
@@ -107,7 +108,10 @@ class Delivery:
     def _send(self, waiting: Waiting, state: ChannelState) -> bool:
         """Make one attempt. Return whether the next entry may be sent at once."""
         try:
-            self._sender.send(waiting.entry.message, self._remaining)
+            message = waiting.entry.message
+            # The settings of today count, not those of the day on which it was written.
+            kept = message.alerts if self._channel.texts else without_texts(message.alerts)
+            self._sender.send(msgspec.structs.replace(message, alerts=kept), self._remaining)
         except NotDeliveredError as error:
             if error.is_refused:
                 self._outbox.mark_refused(waiting)
@@ -128,10 +132,11 @@ class Delivery:
         """Wait for the next attempt if it comes before the time is over. Return whether it may be made."""
         while True:
             now = self._clock()
+            retry_ms = min(state.retry_ms, state.failed_ms + MAX_DELAY_MS)
             # Before the last failure: the clock was set back, so the time of the next attempt means nothing.
-            if state.failures == 0 or now >= state.retry_ms or now < state.failed_ms:
+            if state.failures == 0 or now >= retry_ms or now < state.failed_ms:
                 return True
-            seconds = (state.retry_ms - now) / 1000
+            seconds = (retry_ms - now) / 1000
             if seconds > self._remaining:
                 if self.report.reason is None:
                     failed = f"{state.failures} attempts in a row failed" if state.failures > 1 else "an attempt failed"

@@ -11,9 +11,14 @@ from critiqor.notifications.alert import Alert
 from critiqor.notifications.settings import Audience
 
 
-def is_wanted(alert: Alert, audience: Audience) -> bool:
-    """Return whether a channel with these settings receives an alert."""
-    return (
+def is_wanted(alert: Alert, audience: Audience, *, was_announced: bool = False) -> bool:
+    """Return whether a channel with these settings receives an alert.
+
+    `was_announced` says whether the channel was used to announce the finding. Then it also receives what becomes of it.
+    """
+    if alert.kind == "withdrawn":
+        return was_announced
+    return was_announced or (
         severity_rank(alert.finding.severity) <= severity_rank(audience.min_severity)
         and (not audience.types or alert.finding.type in audience.types)
         and _matches(alert.agent_id, audience.agents)

@@ -50,9 +50,11 @@ class Notifier:
         added = 0
         for alert in alerts:
             for channel in self.channels:
-                if is_wanted(alert, channel):
+                outbox = self.outbox.channel(channel.name)
+                was_announced = alert.kind != "new" and outbox.was_announced(alert)
+                if is_wanted(alert, channel, was_announced=was_announced):
                     [kept] = [alert] if channel.texts else without_texts([alert])
-                    added += self.outbox.channel(channel.name).add(alert_message(kept, self._clock()))
+                    added += outbox.add(alert_message(kept, self._clock()))
         return added
 
     def start(self, seconds: float, *, at_once: bool = False) -> None:
@@ -64,12 +66,13 @@ class Notifier:
         for channel in self.channels:
             running = self._threads.get(channel.name)
             if running is not None and running.is_alive():
+                running.end_if_overdue()
                 continue
             outbox = self.outbox.channel(channel.name)
             if at_once or outbox.counts().waiting:
                 sender = Sender(channel, self._write_line)
                 delivery = Delivery(channel, outbox, sender, clock=self._clock, until=until)
-                self._threads[channel.name] = _ChannelThread(delivery, sender, at_once=at_once)
+                self._threads[channel.name] = _ChannelThread(delivery, sender, until, at_once=at_once)
                 self._threads[channel.name].start()
 
     def deliver(self, seconds: float, *, at_once: bool = False) -> list[ChannelReport]:
@@ -117,11 +120,17 @@ class Notifier:
 class _ChannelThread(threading.Thread):
     """Delivers to one channel; it does not keep the process alive."""
 
-    def __init__(self, delivery: Delivery, sender: Sender, *, at_once: bool) -> None:
+    def __init__(self, delivery: Delivery, sender: Sender, until: float, *, at_once: bool) -> None:
         super().__init__(name=f"{THREAD_PREFIX}{delivery.report.channel}", daemon=True)
         self.delivery = delivery
         self._sender = sender
+        self._until = until
         self._at_once = at_once
+
+    def end_if_overdue(self) -> None:
+        """Close the connection to a receiver that answers byte by byte, so that no single read ever times out."""
+        if time.monotonic() > self._until:
+            self._sender.close()
 
     def run(self) -> None:
         try:

@@ -15,6 +15,7 @@ cannot be read is set aside with the suffix `.damaged`. Neither addresses nor ke
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -74,11 +75,18 @@ class ChannelOutbox:
     def add(self, message: Message) -> bool:
         """Write the message of an alert durably, unless it is waiting or was sent or refused before."""
         name = f"{message.alerts[0].run_id}-{message.idempotency_key}"
-        # In the order in which a message is moved, so that one that is being moved is seen.
-        if any((folder / (name + _SUFFIX)).exists() for folder in (self._waiting, self._refused, self._sent)):
+        if self._has(name):
             return False
         self._write(name, Entry(message=message))
         return True
+
+    def was_announced(self, alert: Alert) -> bool:
+        """Return whether the finding of an alert was announced on this channel, sent or not."""
+        return self._has(f"{alert.run_id}-{alert.finding_key}")
+
+    def _has(self, name: str) -> bool:
+        # In the order in which a message is moved, so that one that is being moved is seen.
+        return any((folder / (name + _SUFFIX)).exists() for folder in (self._waiting, self._refused, self._sent))
 
     def _write(self, name: str, entry: Entry) -> None:
         _make_folder(self._waiting)
@@ -248,4 +256,14 @@ def _read(path: Path, kind: type[_Document]) -> _Document | None:
 def _is_whole(entry: Entry, name: str) -> bool:
     message = entry.message
     is_known = message.schema_version == ALERT_SCHEMA and name.endswith(f"-{message.idempotency_key}")
-    return is_known and (len(message.alerts) == 1 if message.kind == "alert" else bool(entry.covers))
+    is_complete = len(message.alerts) == 1 if message.kind == "alert" else bool(entry.covers)
+    return is_known and is_complete and all(_is_ours(alert.command) for alert in message.alerts)
+
+
+def _is_ours(command: str) -> bool:
+    """Return whether a command calls only `critiqor`: a runs folder that came from others may contain an outbox."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return False
+    return words[:1] == ["critiqor"] and shlex.join(words) == command

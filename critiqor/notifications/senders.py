@@ -65,6 +65,10 @@ class Sender:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
         if self._client is not None:
             self._client.close()
 

@@ -14,7 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from critiqor.diagnosis import FAILURE_TYPES
-from critiqor.notifications.alert import Alert, alert_message, alert_of, summary_message, trial_message, without_texts
+from critiqor.model import Severity
+from critiqor.notifications.alert import (
+    Alert,
+    AlertKind,
+    alert_message,
+    alert_of,
+    summary_message,
+    trial_message,
+    without_texts,
+)
 from critiqor.notifications.filters import is_wanted, quiet_until
 from critiqor.notifications.rendering import MAX_CHAT, discord_body, slack_body, text_line
 
@@ -142,6 +151,24 @@ def test_the_text_of_each_kind_of_message() -> None:
 )
 def test_filters_by_severity_type_agent_and_session(fields: dict[str, Any], expected: bool) -> None:
     assert is_wanted(alert(), webhook("http://127.0.0.1:1", **fields)) is expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "was_announced", "severity", "expected"),
+    [
+        ("updated", True, "low", True),
+        ("updated", False, "low", False),
+        ("updated", False, "high", True),
+        ("withdrawn", True, "low", True),
+        ("withdrawn", False, "critical", False),
+    ],
+)
+def test_who_was_sent_a_finding_is_sent_what_becomes_of_it(
+    kind: AlertKind, was_announced: bool, severity: Severity, expected: bool
+) -> None:
+    channel = webhook("http://127.0.0.1:1", min_severity="high")
+    assert is_wanted(alert(kind=kind, severity=severity), channel, was_announced=was_announced) is expected
+    assert alert(kind=kind).finding_key == alert().idempotency_key
 
 
 def test_a_failure_of_the_recording_concerns_every_session() -> None:

