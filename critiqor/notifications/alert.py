@@ -16,7 +16,6 @@ import msgspec
 
 from critiqor.model import Diagnosis, Finding, RunHead, Severity, iso_from_ms
 from critiqor.model.sanitize import sanitize_line
-from critiqor.privacy.replacements import failure_meaning
 
 ALERT_SCHEMA = "critiqor.alert.v1"
 AlertKind = Literal["new", "updated", "withdrawn"]
@@ -86,6 +85,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 def alert_of(finding: Finding, head: RunHead, kind: AlertKind = "new", *, command: str | None = None) -> Alert:
     """Return the alert about a finding of the run with this head. The default command explains the finding."""
+    # Imported here: sending what is in the outbox needs no detector.
+    from critiqor.privacy.replacements import failure_meaning
+
     command = command or f"critiqor explain {head.run_id} {finding.id}"
     return Alert(
         idempotency_key=_alert_key(finding, head, kind),
@@ -120,8 +122,9 @@ def alert_message(alert: Alert, now_ms: int) -> Message:
 
 
 def summary_message(alerts: list[Alert], now_ms: int) -> Message:
-    """Return one message for several alerts."""
-    return _message(_key("summary", *(alert.idempotency_key for alert in alerts)), "summary", now_ms, alerts)
+    """Return one message for several alerts, without their texts, of which there would be too many."""
+    key = _key("summary", *(alert.idempotency_key for alert in alerts))
+    return _message(key, "summary", now_ms, without_texts(alerts))
 
 
 def trial_message(now_ms: int) -> Message:

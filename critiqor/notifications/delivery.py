@@ -28,13 +28,13 @@ class ChannelReport(msgspec.Struct, kw_only=True):
     sent: int = 0
     """Messages that were accepted."""
     waiting: int = 0
-    """Messages that stay in the outbox."""
+    """Alerts that stay in the outbox."""
     refused: int = 0
-    """Messages that the receiver rejects as such."""
+    """Alerts in messages that the receiver rejects as such."""
     damaged: int = 0
     """Files of the outbox that cannot be read."""
     reason: str | None = None
-    """Why messages wait; null if none does."""
+    """Why alerts wait; null if none does."""
     is_problem: bool = False
     """Whether they wait because something failed."""
     refusal: str | None = None

@@ -2,7 +2,7 @@
 
     runs/.notify/expected/RUN             a run that is being finalized, and whose findings are not in the outbox yet
     runs/.notify/channels/CHANNEL/
-        waiting/RUN-KEY.json              messages to send
+        waiting/RUN-KEY.json              messages to send; summary-KEY.json sums up others
         sent/RUN-KEY.json                 messages that were accepted, so that none is sent again
         refused/RUN-KEY.json              messages that the receiver rejects as such; `critiqor notify flush` retries
         state.json                        failures in a row, and when messages were sent
@@ -33,6 +33,7 @@ MAX_SUMMED = 500
 """Alerts in one summary; further ones are in the next."""
 _SUFFIX = ".json"
 _DAMAGED = ".damaged"
+_SUMMARY = "summary-"
 _Document = TypeVar("_Document", bound=msgspec.Struct)
 
 
@@ -109,35 +110,32 @@ class ChannelOutbox:
                 found[name] = entry
             else:
                 self._set_aside(name)
-        # A sender that was killed while it was summing up leaves a summary, and some of what it covers.
-        for covered in [name for entry in found.values() for name in entry.covers if name in found]:
-            self._move(covered, self._sent)
-            del found[covered]
+        covered = {name for entry in found.values() for name in entry.covers}
         ordered = sorted(found.items(), key=lambda item: (item[1].message.created_at, item[0]))
-        return [Waiting(name, entry) for name, entry in ordered]
+        return [Waiting(name, entry) for name, entry in ordered if name not in covered]
 
     def sum_up(self, entries: list[Waiting], now_ms: int) -> Waiting:
-        """Replace entries by one that sums up their alerts, and return it."""
-        alerts: list[Alert] = [alert for each in entries for alert in each.entry.message.alerts]
-        message = summary_message(alerts, now_ms)
-        summary = Waiting(
-            f"summary-{message.idempotency_key}", Entry(message=message, covers=tuple(each.name for each in entries))
-        )
+        """Write an entry that sums up the alerts of others, and return it.
+
+        The others wait until it is accepted, so that they are not lost if its file is damaged.
+        """
+        message = summary_message([alert for each in entries for alert in each.entry.message.alerts], now_ms)
+        name = f"{_SUMMARY}{message.idempotency_key}"
+        summary = Waiting(name, Entry(message=message, covers=tuple(each.name for each in entries)))
         self._write(*summary)
-        for each in entries:
-            self._move(each.name, self._sent)
         return summary
 
     def mark_sent(self, waiting: Waiting) -> None:
-        """Remember that an entry was accepted."""
+        """Remember that an entry was accepted, or those that it sums up."""
+        for name in waiting.entry.covers or (waiting.name,):
+            self._move(name, self._sent)
         if waiting.entry.covers:
-            self._delete(waiting.name)  # what it covers is remembered
-        else:
-            self._move(waiting.name, self._sent)
+            self._delete(waiting.name)
 
     def mark_refused(self, waiting: Waiting) -> None:
         """Set an entry aside that the receiver rejects as such, so that it does not hold up the others."""
-        self._move(waiting.name, self._refused)
+        for name in (*waiting.entry.covers, waiting.name):
+            self._move(name, self._refused)
 
     def retry_refused(self) -> None:
         """Let refused entries wait again."""
@@ -146,9 +144,11 @@ class ChannelOutbox:
                 (self._refused / (name + _SUFFIX)).replace(self._waiting / (name + _SUFFIX))
 
     def counts(self) -> Counts:
-        """Return how many entries wait, are refused and are damaged."""
-        damaged = sum(1 for path in _paths(self._waiting) if path.name.endswith(_DAMAGED))
-        return Counts(len(_names(self._waiting)), len(_names(self._refused)), damaged)
+        """Return how many alerts wait or are refused, and how many files are damaged."""
+        waiting, refused = (
+            sum(not name.startswith(_SUMMARY) for name in _names(folder)) for folder in (self._waiting, self._refused)
+        )
+        return Counts(waiting, refused, sum(path.name.endswith(_DAMAGED) for path in _paths(self._waiting)))
 
     def forget_sent(self, is_gone: Callable[[str], bool]) -> None:
         """Delete what was remembered of runs that are gone: their alerts cannot be made again."""
@@ -182,7 +182,7 @@ class ChannelOutbox:
 
 
 class Counts(NamedTuple):
-    """Numbers of entries of a channel."""
+    """Numbers of alerts and of damaged files of a channel."""
 
     waiting: int
     refused: int

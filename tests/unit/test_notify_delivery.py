@@ -296,6 +296,30 @@ def test_a_summary_that_was_not_accepted_is_sent_again_with_the_same_key(tmp_pat
     assert len(set(keys_received(receiver))) == 1 and len(receiver.requests) == 3
 
 
+def test_a_summary_that_is_damaged_loses_nothing(tmp_path: Path) -> None:
+    with collector(statuses(500)) as receiver:
+        sender = notifier(tmp_path, webhook(receiver.url, max_per_hour=1))
+        sender.announce([alert(1), alert(2)])
+        sender.deliver(0.2)
+        [path] = [each for each in files(tmp_path, "waiting") if each.name.startswith("summary-")]
+        path.write_bytes(b"{")
+        [report] = sender.deliver(SECONDS, at_once=True)
+    assert (report.sent, report.waiting, report.damaged) == (1, 0, 1)
+    assert alert_keys_received(receiver) == {alert(1).idempotency_key, alert(2).idempotency_key}
+
+
+def test_a_summary_that_is_refused_is_set_aside_with_all_that_it_sums_up(tmp_path: Path) -> None:
+    with collector(statuses(413)) as receiver:
+        sender = notifier(tmp_path, webhook(receiver.url, max_per_hour=1))
+        sender.announce([alert(1), alert(2)])
+        [report] = sender.deliver(SECONDS)
+        assert (report.sent, report.waiting, report.refused) == (0, 0, 2)
+        [report] = sender.deliver(SECONDS, at_once=True)
+        assert (report.sent, report.waiting, report.refused) == (1, 0, 0)
+    assert len(set(keys_received(receiver))) == 1
+    assert files(tmp_path, "waiting") == files(tmp_path, "refused") == []
+
+
 def test_a_clock_that_is_set_back_does_not_use_up_the_limit_for_ever(tmp_path: Path) -> None:
     clock = Clock()
     with collector() as receiver:
