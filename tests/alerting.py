@@ -12,6 +12,7 @@ from collectors import Collector
 from critiqor.model import Finding, Metadata, RunHead, Severity, Timestamps
 from critiqor.notifications.alert import Alert, AlertKind, alert_of
 from critiqor.notifications.notifier import Notifier
+from critiqor.notifications.outbox import ChannelState
 from critiqor.notifications.settings import Channel
 from critiqor.session import paths_for
 
@@ -64,6 +65,13 @@ def notifier(folder: Path, *channels: Channel, clock: Callable[[], int] | None =
     """A notifier whose outbox is in a runs folder."""
     paths = paths_for(folder)
     return Notifier(channels, paths) if clock is None else Notifier(channels, paths, clock=clock)
+
+
+def one_attempt(sender: Notifier) -> Notifier:
+    """Let the next failure be one of many, so that no further attempt is made within a test."""
+    for channel in sender.channels:
+        sender.outbox.channel(channel.name).save_state(ChannelState(failures=30))
+    return sender
 
 
 class Clock:

@@ -53,6 +53,8 @@ class Delivery:
         self._clock = clock
         self._until = until
         """Monotonic time at which no further attempt is made."""
+        self._is_misconfigured = False
+        """Whether no further attempt of this process can succeed."""
         self.report = ChannelReport(channel=channel.name)
 
     def run(self, *, at_once: bool = False) -> None:
@@ -102,7 +104,7 @@ class Delivery:
                     rest = [each for each in entries if each.name not in names]
                     entries = [self._outbox.sum_up(summed, now), *rest]
             if not self._send(entries.pop(0), state):
-                return True  # later, unless the time is over
+                return not self._is_misconfigured  # later, unless the time is over
         return True
 
     def _send(self, waiting: Waiting, state: ChannelState) -> bool:
@@ -121,6 +123,7 @@ class Delivery:
             state.failed_ms = self._clock()
             state.retry_ms = state.failed_ms + back_off_ms(state.failures, error.retry_after)
             self._outbox.save_state(state)
+            self._is_misconfigured = error.is_misconfigured
             return self._wait(error.reason, is_problem=True)
         self._outbox.mark_sent(waiting)
         self.report.sent += 1

@@ -68,6 +68,8 @@ class Notifier:
             if running is not None and running.is_alive():
                 running.end_if_overdue()
                 continue
+            if channel.kind == "terminal" and self._write_line is None:
+                continue
             outbox = self.outbox.channel(channel.name)
             if at_once or outbox.counts().waiting:
                 sender = Sender(channel, self._write_line)

@@ -44,9 +44,13 @@ _TITLE = "Critiqor"
 class NotDeliveredError(Exception):
     """A message was not accepted. The reason contains neither the address nor the key."""
 
-    def __init__(self, reason: str, *, is_refused: bool = False, retry_after: float = 0.0) -> None:
+    def __init__(
+        self, reason: str, *, is_refused: bool = False, is_misconfigured: bool = False, retry_after: float = 0.0
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.is_misconfigured = is_misconfigured
+        """Whether the settings or the environment must change before another attempt can succeed."""
         self.is_refused = is_refused
         """Whether the receiver rejects this message, and may accept another."""
         self.retry_after = retry_after
@@ -77,7 +81,7 @@ class Sender:
         try:
             self._send(message, max(0.1, min(seconds, ATTEMPT_SECONDS)))
         except MissingSecretError as error:
-            raise NotDeliveredError(str(error)) from None
+            raise NotDeliveredError(str(error), is_misconfigured=True) from None
 
     def _send(self, message: Message, seconds: float) -> None:
         match self._channel.kind:
@@ -94,7 +98,7 @@ class Sender:
                     raise NotDeliveredError(f"its command ended with exit code {code}")
             case "terminal":
                 if self._write_line is None:
-                    raise NotDeliveredError("this process has no terminal")
+                    raise NotDeliveredError("this process has no terminal", is_misconfigured=True)
                 self._write_line(text_line(message))
             case "apprise":
                 _send_with_apprise(read_secret(self._channel.url, "url"), text_line(message), seconds)
@@ -123,7 +127,7 @@ class Sender:
         except httpx2.HTTPError as error:
             raise NotDeliveredError(_network_reason(error)) from None
         except (httpx2.InvalidURL, ValueError):
-            raise NotDeliveredError("its url is not an address that can be used") from None
+            raise NotDeliveredError("its url is not an address that can be used", is_misconfigured=True) from None
 
 
 def sign(secret: str, key: str, timestamp: str, body: bytes) -> str:
@@ -147,7 +151,7 @@ def _checked_url(url: str) -> str:
     except ValueError:
         usable = False
     if not usable or not (url.isascii() and url.isprintable()) or " " in url:
-        raise NotDeliveredError("its url is not an http or https address")
+        raise NotDeliveredError("its url is not an http or https address", is_misconfigured=True)
     return url
 
 
@@ -191,7 +195,7 @@ def _run_command(command: Sequence[str], body: bytes, seconds: float) -> int:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, **quiet)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "its command line is not valid"
-        raise NotDeliveredError(f"its command cannot be started: {reason}") from None
+        raise NotDeliveredError(f"its command cannot be started: {reason}", is_misconfigured=True) from None
     try:
         process.communicate(body, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -208,8 +212,9 @@ def _send_with_apprise(url: str, text: str, seconds: float) -> None:
         case Outcome.SENT:
             return
         case Outcome.NOT_INSTALLED:
-            raise NotDeliveredError("apprise is not installed; to install it: pip install apprise")
+            reason = "apprise is not installed; to install it: pip install apprise"
+            raise NotDeliveredError(reason, is_misconfigured=True)
         case Outcome.UNKNOWN_ADDRESS:
-            raise NotDeliveredError("its url is not an address that apprise knows")
+            raise NotDeliveredError("its url is not an address that apprise knows", is_misconfigured=True)
         case _:
             raise NotDeliveredError("the service did not accept it")

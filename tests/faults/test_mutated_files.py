@@ -29,6 +29,7 @@ from critiqor.cli import main, output
 from critiqor.cli.group import VERBS
 from critiqor.dashboard.data.index_cache import IndexCache
 from critiqor.notifications.notifier import Notifier
+from critiqor.notifications.outbox import ChannelState
 from critiqor.notifications.settings import parse_notify
 from critiqor.session import paths_for
 
@@ -166,7 +167,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         settings.write('[notify]\nquiet_hours = "03:00-03:01"\n[notify.channels.ops]\nkind = "terminal"\n')
     sender = Notifier([_CHANNEL], paths_for(folder / "outbox"))
     sender.announce([alert()])
-    sender.deliver(0.1)  # it has no terminal, so there is a state with a failure
+    sender.outbox.channel("ops").save_state(ChannelState(failures=3, failed_ms=1, retry_ms=2, sent_ms=[1, 2]))
     (folder / "policy.toml").write_text('min_trust = 50\nmax_severity = "medium"\n')
     (folder / "policy.json").write_text('{"min_trust": 50, "max_severity": "medium"}')
     return folder

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+import msgspec
 import pytest
 
+from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.errors import UsageError
+from critiqor.notifications.alert import Message
 from critiqor.notifications.settings import (
+    Audience,
     Channel,
     MissingSecretError,
     Source,
@@ -168,3 +175,18 @@ def test_types_that_do_not_exist_are_named() -> None:
     [made] = parsed(channel("kind = 'terminal'", "types = ['tool_loop', 'tool_lop']"))
     [sentence] = unknown_types([made], {"tool_loop"})
     assert "'tool_lop'" in sentence and "ops" in sentence
+
+
+def test_every_key_is_documented_and_the_examples_are_valid() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "notifications.md").read_text()
+    documented = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    common = Audience.__struct_fields__
+    own = [key for key in Channel.__struct_fields__ if key not in common and key != "name"]
+    assert documented == [*own, *common]
+    examples = [tomllib.loads(text)["notify"] for text in re.findall(r"```toml\n(.+?)```", page, re.DOTALL)]
+    named = [each.name for table in examples for each in parse_notify(table, FILE, is_users=True)]
+    assert named == ["ops", "team", "team", "guild", "phone"]
+    [message] = re.findall(r"```json\n(.+?)```", page, re.DOTALL)
+    jsonschema.validate(json.loads(message), msgspec.json.schema(Message))
+    [alert] = msgspec.json.decode(message, type=Message).alerts
+    assert alert.finding.meaning == FAILURE_TYPES[alert.finding.type]

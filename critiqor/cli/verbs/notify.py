@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 TEST_SECONDS = 10.0
-FLUSH_SECONDS = 30.0
+FLUSH_SECONDS = 10.0
 
 _policy_option = click.option(
     "--policy",
