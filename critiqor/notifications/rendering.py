@@ -39,7 +39,7 @@ def describe(message: Message) -> Line:
     """Return the parts of the description of a message."""
     if message.kind == "test":
         what, meaning = "Test of a channel for alerts", "No action is needed."
-        return Line(what, [f"host {message.host}"], meaning, [], "critiqor notify flush")
+        return Line(what, [f"host {message.host}"], meaning, [], "critiqor notify test")
     if message.kind == "summary":
         return _describe_summary(message)
     [alert] = message.alerts

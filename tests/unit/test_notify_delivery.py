@@ -202,6 +202,15 @@ def test_texts_in_the_outbox_are_not_sent_once_they_are_switched_off(tmp_path: P
     assert json.loads(receiver.bodies[0])["alerts"][0]["texts"] is None
 
 
+def test_a_connection_that_is_not_encrypted_is_not_used_for_https(tmp_path: Path) -> None:
+    with collector() as receiver:
+        sender = notifier(tmp_path, webhook(receiver.url.replace("http:", "https:")))
+        sender.announce([alert()])
+        [report] = one_attempt(sender).deliver(SECONDS)
+    assert (report.waiting, receiver.requests) == (1, [])
+    assert str(report.reason).startswith("TLS failed: ")
+
+
 def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
     with collector() as other, collector(answering(307, Location=other.url)) as receiver:
         sender = notifier(tmp_path, webhook(receiver.url))
