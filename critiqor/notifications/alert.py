@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from critiqor.model import Diagnosis, Finding, RunHead, Severity, iso_from_ms
+from critiqor.model import Diagnosis, Finding, RunHead, Scope, Severity, iso_from_ms
 from critiqor.model.sanitize import sanitize_line
 
 ALERT_SCHEMA = "critiqor.alert.v1"
@@ -25,6 +25,9 @@ MAX_NAME = 200
 MAX_TITLE = 300
 MAX_TEXT = 2000
 """Characters of an explanation or recommendation in an alert."""
+LIMIT_EXCEEDED = "limit_exceeded"
+"""Type of an alert about a limit of the policy; no failure type, because a limit is no failure of the agent."""
+_MEANINGS = {LIMIT_EXCEEDED: "a limit of the policy was exceeded"}
 _KEY_LENGTH = 32
 
 
@@ -86,7 +89,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 def alert_of(finding: Finding, head: RunHead, kind: AlertKind = "new", *, command: str | None = None) -> Alert:
     """Return the alert about a finding of the run with this head. The default command explains the finding."""
     # Imported here: sending what is in the outbox needs no detector.
-    from critiqor.privacy.replacements import failure_meaning
+    from critiqor.diagnosis import FAILURE_TYPES
 
     command = command or f"critiqor explain {head.run_id} {finding.id}"
     return Alert(
@@ -100,7 +103,7 @@ def alert_of(finding: Finding, head: RunHead, kind: AlertKind = "new", *, comman
             id=finding.id,
             type=finding.type,
             severity=finding.severity,
-            meaning=failure_meaning(finding.type) if finding.extension is None else "Found by an extension.",
+            meaning={**FAILURE_TYPES, **_MEANINGS}.get(finding.type, "found by an extension"),
         ),
         command=sanitize_line(command),
         texts=AlertTexts(
@@ -109,6 +112,27 @@ def alert_of(finding: Finding, head: RunHead, kind: AlertKind = "new", *, comman
             recommendation=sanitize_line(finding.recommendation, MAX_TEXT),
         ),
     )
+
+
+def limit_alert(name: str, text: str, place: Scope, head: RunHead, *, command: str) -> Alert:
+    """Return the alert about a limit of the policy that was exceeded while a run is recorded.
+
+    There is one for each limit and agent run. `text` says by how much it was exceeded.
+    """
+    exceeded = Finding(
+        type=LIMIT_EXCEEDED,
+        cause=json.dumps((LIMIT_EXCEEDED, name, place.agent_run_id)),
+        severity="high",
+        confidence=100,
+        title=text,
+        explanation=text,
+        evidence=[],
+        session_key=place.session_key,
+        agent_run_id=place.agent_run_id,
+        recommendation="",
+        verification="",
+    )
+    return alert_of(exceeded, head, command=command)
 
 
 def alerts_of(diagnosis: Diagnosis, head: RunHead) -> list[Alert]:

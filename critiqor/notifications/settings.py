@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from critiqor.errors import UsageError
 from critiqor.model import SEVERITIES, Severity
+from critiqor.notifications.alert import LIMIT_EXCEEDED
 from critiqor.storage import open_regular_file
 from critiqor.storage.paths import user_folder
 
@@ -147,7 +148,8 @@ def _describe(message: str) -> str:
 
 def unknown_types(channels: Collection[Channel], known: Collection[str]) -> list[str]:
     """Return a sentence for every failure type in the settings that does not exist."""
-    named = sorted({(type_, channel.name) for channel in channels for type_ in channel.types if type_ not in known})
+    wanted = {(type_, channel.name) for channel in channels for type_ in channel.types}
+    named = sorted(each for each in wanted if each[0] not in known and each[0] != LIMIT_EXCEEDED)
     return [f"notify: there is no failure type {type_!r}, which the channel {name} names" for type_, name in named]
 
 

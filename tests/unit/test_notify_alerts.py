@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from critiqor.diagnosis import FAILURE_TYPES
-from critiqor.model import Severity
+from critiqor.model import Scope, Severity
 from critiqor.notifications.alert import (
     Alert,
     AlertKind,
     alert_message,
     alert_of,
+    limit_alert,
     summary_message,
     trial_message,
     without_texts,
@@ -76,6 +77,22 @@ def test_the_key_is_that_of_the_finding_whatever_its_number_severity_and_words()
 )
 def test_the_key_of_another_finding_session_run_or_kind_is_another(other: Alert) -> None:
     assert other.idempotency_key != alert().idempotency_key
+
+
+def test_a_type_of_an_extension_is_named_as_such() -> None:
+    assert alert(type="their_type").finding.meaning == "found by an extension"
+
+
+def test_an_exceeded_limit_is_announced_once_for_each_agent_run() -> None:
+    def exceeded(name: str, agent_run: str) -> Alert:
+        place = Scope(session_key="agent:main:main", agent_run_id=agent_run)
+        return limit_alert(name, "9 repeats of `exec`, at most 8", place, head(), command="critiqor watch run_001")
+
+    alerts = [exceeded("repeats", "r1"), exceeded("repeats", "r2"), exceeded("tokens", "r1"), exceeded("repeats", "r1")]
+    assert len({each.idempotency_key for each in alerts}) == 3
+    line = text_line(alert_message(without_texts(alerts)[0], 0))
+    assert line.startswith("high limit_exceeded (run_001, session agent:main:main, ")
+    assert line.endswith("a limit of the policy was exceeded\n  → critiqor watch run_001")
 
 
 def test_a_finding_is_updated_once_to_each_severity() -> None:

@@ -172,7 +172,7 @@ def test_a_secret_that_cannot_be_read_is_named_by_its_place(
 
 
 def test_types_that_do_not_exist_are_named() -> None:
-    [made] = parsed(channel("kind = 'terminal'", "types = ['tool_loop', 'tool_lop']"))
+    [made] = parsed(channel("kind = 'terminal'", "types = ['tool_loop', 'limit_exceeded', 'tool_lop']"))
     [sentence] = unknown_types([made], {"tool_loop"})
     assert "'tool_lop'" in sentence and "ops" in sentence
 
