@@ -47,7 +47,7 @@ def expect_alerts(run: str | None, runs_dir: str) -> Notifier | None:
     store = RunStore(runs_dir)
     named = store.run(run) if run else store.active()
     if named is not None and named.id in store:
-        # Without the note, a kill loses the alerts; without the seal, the evidence could be lost.
+        # Sealing matters more than this note, which only a process that is killed needs.
         with contextlib.suppress(OSError):
             notifier.outbox.expect(named.id)
     return notifier
