@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from collectors import Collector
+from collectors import Answer, Collector, answering
 
 from critiqor.model import Finding, Metadata, RunHead, Severity, Timestamps
 from critiqor.notifications.alert import Alert, AlertKind, alert_of
@@ -19,6 +21,8 @@ from critiqor.session import paths_for
 CREATED = "2026-11-17T09:00:00.000Z"
 SECRET = "whsec_c2l4dGVlbi1ieXRlcy1rZXkh"
 NOON_MS = 1_794_916_800_000
+SECONDS = 20.0
+"""Enough for every delivery that must succeed."""
 
 
 def finding(number: int = 1, **fields: Any) -> Finding:
@@ -97,3 +101,26 @@ def keys_received(receiver: Collector) -> list[str]:
 def alert_keys_received(receiver: Collector) -> set[str]:
     """The idempotency keys of all alerts in the requests, also of those in summaries."""
     return {each["idempotency_key"] for body in receiver.bodies for each in json.loads(body)["alerts"]}
+
+
+def statuses(*answers: int, **headers: str) -> Answer:
+    """Answer the first requests with these statuses, and all others with 200."""
+    left = list(answers)
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        status = left.pop(0) if left else 200
+        answering(status, b"{}", **(headers if status != 200 else {}))(handler)
+
+    return answer
+
+
+def closed_address() -> str:
+    """An address at which nobody listens."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{unused.getsockname()[1]}"
+
+
+def outbox_files(folder: Path, kind: str) -> list[Path]:
+    """The files of the outbox that are waiting, sent or refused."""
+    return sorted(folder.glob(f".notify/channels/*/{kind}/*"))
