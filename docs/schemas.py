@@ -18,6 +18,7 @@ from critiqor.model.event import Event
 from critiqor.model.evidence import EVIDENCE_SCHEMA, Coverage, Metrics
 from critiqor.model.record import RECORD_SCHEMA, SessionRecord
 from critiqor.model.report import REPORT_SCHEMA, RunReport
+from critiqor.notifications.alert import ALERT_SCHEMA, Message
 from critiqor.storage.seals.diagnosis_seal import SealedDiagnosis
 
 FOLDER = Path(__file__).parent.parent / "critiqor" / "model" / "schemas"
@@ -45,6 +46,7 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {
     EVIDENCE_SCHEMA: Evidence,
     RECORD_SCHEMA: SessionRecord,
     REPORT_SCHEMA: RunReport,
+    ALERT_SCHEMA: Message,
 }
 
 

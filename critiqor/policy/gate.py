@@ -89,6 +89,7 @@ def parse_policy(
         raise PolicyError(f"it cannot be read as {form.upper()}: {error}") from error
     if not isinstance(document, dict):
         raise PolicyError("it must be a table of rules")
+    document.pop("notify", None)  # channels for alerts are no rule: `critiqor.cli.settings.read_channels` reads them
     _check_keys(document)
     try:
         policy = msgspec.convert(document, Policy)
