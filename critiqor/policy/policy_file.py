@@ -133,6 +133,14 @@ def parse_policy_tables(content: bytes) -> Policy:
     return msgspec.structs.replace(DEFAULT_POLICY, **{name: getattr(tables, name) for name in TABLES})
 
 
+def check_contracts(contracts: tuple[Contract, ...]) -> None:
+    """Check contracts that are not in a policy file. Raises `PolicyError` if one is invalid."""
+    try:
+        _check_contracts(contracts)
+    except _Mistake as mistake:
+        raise PolicyError(f"{format_key(mistake.path)}: {mistake}") from mistake
+
+
 def _decoded(content: bytes, form: Literal["toml", "json"]) -> dict[str, Any]:
     if len(content) > MAX_POLICY_BYTES:
         raise PolicyError(f"it has {len(content)} bytes, at most {MAX_POLICY_BYTES} are allowed")
@@ -174,15 +182,23 @@ def _as_table(limit: object) -> object:
 
 
 def _check_contracts(contracts: tuple[Contract, ...]) -> None:
+    if not contracts:
+        return
+    from critiqor.policy.patterns import CompiledContract, ContractError
+
     ids: dict[str, int] = {}
     for number, contract in enumerate(contracts):
-        path = ("contracts", number)
+        path: KeyPath = ("contracts", number)
         if contract.id in ids:
             raise _Mistake((*path, "id"), f"contracts[{ids[contract.id]}] has the id {contract.id!r}, too")
         ids[contract.id] = number
         if len(contract.patterns) != 1:
             given = f"it has {', '.join(contract.patterns)}" if contract.patterns else "it has none"
             raise _Mistake(path, f"a contract needs exactly one of {', '.join(PATTERNS)}; {given}")
+        try:
+            CompiledContract(contract)
+        except ContractError as error:
+            raise _Mistake((*path, *error.keys), str(error), error.source, error.offset) from error
 
 
 def _located(mistake: _Mistake, content: bytes, form: Literal["toml", "json"]) -> str:
