@@ -10,7 +10,7 @@ from critiqor.diagnosis.signals.compactions import summarizes_history
 from critiqor.diagnosis.signals.text import decode_json, plain_text
 from critiqor.model import Event, EventType, Scope
 from critiqor.model.event import HOUSEKEEPING
-from critiqor.policy.expressions import MAX_ITEMS, EventKind
+from critiqor.policy.expressions import MAX_ITEMS, EventKind, EventSize
 from critiqor.spans.pairing import SpanPairer
 
 MAX_TEXT = 100_000
@@ -34,6 +34,7 @@ class SeenEvent(NamedTuple):
     name: str
     """The tool, or the role of a message."""
     values: Values
+    size: EventSize = EventSize()
 
 
 class EventReader:
@@ -65,12 +66,12 @@ class EventReader:
         if pairing.opened is not None:
             pairing.opened.data = _call(event, tool)
             values = {"call": pairing.opened.data, "session": _text(event.session_key or "")}
-            return SeenEvent("call", event.event_id, scope, tool, values)
+            return SeenEvent("call", event.event_id, scope, tool, values, _size_of(values))
         known = pairing.closed.data if pairing.closed is not None else None
         # Without its call, the arguments are not known: expressions about them cannot be evaluated.
         call = known or {"tool": tool}
         values = {"call": call, "result": _result(event), "session": _text(event.session_key or "")}
-        return SeenEvent("result", event.event_id, scope, tool, values)
+        return SeenEvent("result", event.event_id, scope, tool, values, _size_of(values))
 
     def _keep(self, scope: Scope) -> None:
         self._runs.pop(scope, None)
@@ -108,6 +109,15 @@ def _message(event: Event, scope: Scope) -> SeenEvent | None:
         return None
     values = {"message": {"role": role, "text": _text(text)}, "session": _text(event.session_key or "")}
     return SeenEvent("message", event.event_id, scope, role, values)
+
+
+def _size_of(value: Any) -> EventSize:
+    """Return how large a value is."""
+    if not isinstance(value, dict | list):
+        return EventSize(1, 0)
+    members = [_size_of(each) for each in (value.values() if isinstance(value, dict) else value)]
+    longest = max((each.longest for each in members), default=0)
+    return EventSize(1 + sum(each.values for each in members), max(len(value), longest))
 
 
 def _bounded_member(name: str, value: object) -> Values:

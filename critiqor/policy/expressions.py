@@ -1,7 +1,8 @@
 """Expressions of contracts: CEL, checked and bounded before anything runs, and evaluated on one event at a time.
 
 CEL has no cost bound of its own. An expression is therefore refused if it is deeply nested, if its loops can take many
-steps, or if it has a costly or computed regular expression. The values of events are bounded, too: `event_values.py`.
+steps, or if it has a costly or computed regular expression. The values of events are bounded, too (`event_values.py`),
+and before each evaluation its time is estimated from their number: CEL copies values whenever it takes a member.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ MAX_ITEMS = 200
 """Maximum number of members of a list or an object of an event that loops go through."""
 MAX_REGEX = 500
 """Maximum number of characters of a regular expression."""
-MAX_REGEX_REPEATS = 1000
+MAX_REGEX_REPEATS = 100
 """Maximum product of the numbers of repetitions of a regular expression, as in `(a{10}){20}`."""
+
+MAX_COST = 200_000
+"""Maximum estimated time of one evaluation in microseconds; one that may take longer is not made."""
 
 MEMBERS = {"call": ("tool", "args"), "result": ("status", "text", "json"), "message": ("role", "text")}
 """What the parts of an event have."""
@@ -71,6 +75,30 @@ class EvaluationError(Exception):
     """An expression could not be evaluated on an event, so that nothing is known."""
 
 
+class EventSize(NamedTuple):
+    """How large the values of an event are, and of the earlier one that it is compared with."""
+
+    values: int = 0
+    """Number of all values."""
+    longest: int = 0
+    """Number of members of the longest list or object."""
+
+
+class _Cost(NamedTuple):
+    """What an expression does within so many loops."""
+
+    tokens: int
+    members: int
+    """How often it takes a member, which copies that value."""
+    filters: int
+    maps: int
+    regexes: int
+    sums: int
+    """Number of `+` in the expression, which can make lists longer."""
+    literals: int
+    """Maximum length of a list that is written in the expression."""
+
+
 class _Token(NamedTuple):
     kind: str
     text: str
@@ -87,10 +115,13 @@ class Expression:
         self.source = source
         self.needs = _parts(tokens, sees_first=sees_first)
         """The parts of the event that it is about: `call`, `result`, `message`."""
-        self.sees_first = any(token.text == "first" and token.kind == "name" for token in tokens)
+        self._costs = _costs(tokens)
 
-    def is_true(self, context: Context) -> bool:
+    def is_true(self, context: Context, size: EventSize) -> bool:
         """Return whether it is true of an event. Raise `EvaluationError` if that cannot be known."""
+        has_loops = len(self._costs) > 1
+        if has_loops and self._estimate(size) > MAX_COST:
+            raise EvaluationError(f"it would take too long on an event with {size.values} values")
         try:
             value = self._program.execute(context)
         except KeyError as error:
@@ -101,6 +132,15 @@ class Expression:
         if not isinstance(value, bool):
             raise EvaluationError(f"the result is a {type(value).__name__}, neither true nor false")
         return value
+
+    def _estimate(self, size: EventSize) -> float:
+        """Return about how long an evaluation takes at most, in microseconds."""
+        total = 0.0
+        for depth, cost in enumerate(self._costs):
+            values, longest = max(size.values, cost.literals), max(size.longest, cost.literals) * (1 + cost.sums)
+            copied = 0.2 * cost.members + 0.4 * longest * cost.filters + 0.5 * longest**2 * cost.maps
+            total += longest**depth * (0.5 * cost.tokens + 300 * cost.regexes + values * copied)
+        return total
 
 
 def kind_of(*expressions: Expression | None) -> EventKind:
@@ -135,7 +175,7 @@ def _tokens(source: str) -> list[_Token]:
     """Return the tokens of an expression. Raise `ExpressionError` if it is too costly or uses unknown names."""
     found = (token for token in _TOKEN.finditer(source) if token.lastgroup != "comment")
     tokens = [_Token(token.lastgroup or "mark", token[0], token.start()) for token in found]
-    _check_nesting(tokens)
+    depths = _loop_depths(tokens)
     for number, token in enumerate(tokens):
         is_called = number + 1 < len(tokens) and tokens[number + 1].text == "("
         if token.kind != "name" or not is_called:
@@ -144,12 +184,13 @@ def _tokens(source: str) -> list[_Token]:
             known = sorted(_FUNCTIONS)
             raise ExpressionError(f"there is no function {token.text}(){_suggestion(token.text, known)}", token.start)
         if token.text == "matches":
-            _check_regex(tokens, number)
+            _check_regex(tokens, number, in_loop=depths[number] > 0)
     return tokens
 
 
-def _check_nesting(tokens: list[_Token]) -> None:
-    """Check the depth of brackets, and estimate how many steps loops take at most."""
+def _loop_depths(tokens: list[_Token]) -> list[int]:
+    """Return in how many loops each token is. Check the depth of brackets, and how many steps loops take at most."""
+    depths: list[int] = []
     marks = [token.text for token in tokens if token.kind == "mark"]
     longest = MAX_ITEMS * (1 + marks.count("+")) + marks.count(",")
     is_loop: list[bool] = []
@@ -169,11 +210,24 @@ def _check_nesting(tokens: list[_Token]) -> None:
                     raise ExpressionError("it is too costly: only one map() is allowed", before.start)
         elif token.kind == "mark" and token.text in ")]}" and is_loop:
             is_loop.pop()
-        elif token.text == "matches" and sum(is_loop) > 1:
-            raise ExpressionError("it is too costly: matches() in a loop within a loop", token.start)
+        depths.append(sum(is_loop))
+    return depths
 
 
-def _check_regex(tokens: list[_Token], number: int) -> None:
+def _costs(tokens: list[_Token]) -> list[_Cost]:
+    """Return what an expression does outside of loops, within one, and within two."""
+    depths = _loop_depths(tokens)
+    texts = [token.text if token.kind != "text" else "" for token in tokens]
+    common = (texts.count("+"), texts.count(",") + 1)
+    costs = []
+    for depth in range(max(depths, default=0) + 1):
+        here = [text for text, each in zip(texts, depths, strict=True) if each == depth]
+        members = here.count(".") + here.count("[")
+        costs.append(_Cost(len(here), members, here.count("filter"), here.count("map"), here.count("matches"), *common))
+    return costs
+
+
+def _check_regex(tokens: list[_Token], number: int, *, in_loop: bool) -> None:
     """Check the regular expression of `text.matches(regex)` or `matches(text, regex)`, which must be a text."""
     end, depth = number + 1, 0
     for end in range(number + 1, len(tokens)):
@@ -186,6 +240,8 @@ def _check_regex(tokens: list[_Token], number: int) -> None:
     most = prod(max(int(found[1] or 1), int(found[2] or 1)) for found in _REPEAT.finditer(last.text))
     if len(last.text) > MAX_REGEX or most > MAX_REGEX_REPEATS:
         raise ExpressionError("the regular expression is too costly", last.start)
+    if in_loop and most > 1:
+        raise ExpressionError("a regular expression in a loop may not have numbers of repetitions", last.start)
     try:
         _compiled(f'"".matches({last.text})').execute({})
     except ExpressionError:

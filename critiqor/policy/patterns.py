@@ -10,7 +10,7 @@ from cel import Context
 
 from critiqor.policy.contract import After, Before, Contract, Never, OnlyIf
 from critiqor.policy.event_values import SeenEvent
-from critiqor.policy.expressions import EvaluationError, EventKind, Expression, ExpressionError, kind_of
+from critiqor.policy.expressions import EvaluationError, EventKind, EventSize, Expression, ExpressionError, kind_of
 
 MAX_EARLIER = 100
 """Earlier events that are compared with later ones: the latest ones."""
@@ -130,13 +130,17 @@ class Pattern(ABC):
         condition = self._compiled.condition
         if condition is None:
             return True
+        size = event.size
         if first is not None:
             context.add_variable("first", first.values)
-        return self._value(condition, event, context)
+            size = EventSize(size.values + first.size.values, max(size.longest, first.size.longest))
+        return self._value(condition, event, context, size)
 
-    def _value(self, expression: Expression, event: SeenEvent, context: Context) -> bool | None:
+    def _value(
+        self, expression: Expression, event: SeenEvent, context: Context, size: EventSize | None = None
+    ) -> bool | None:
         try:
-            return expression.is_true(context)
+            return expression.is_true(context, size or event.size)
         except EvaluationError as error:
             self._fail(event, str(error), expression)
             return None
