@@ -32,7 +32,7 @@ from critiqor.model import (
 )
 from critiqor.model.diagnosis import count_claims
 from critiqor.model.event import place_of
-from critiqor.model.formatting import counted, format_sessions
+from critiqor.model.formatting import format_sessions
 from critiqor.model.verdict import Check
 from critiqor.policy.contract import Contract
 from critiqor.run.finalization import seal_aborted
@@ -128,6 +128,9 @@ class RunDiagnosis:
         diagnosis = self._diagnoser.conclude(run_id, digest, coverage, iso_from_ms(now_ms()), self._timing.summary())
         if self._checker is not None:
             diagnosis.contracts = self._checker.results()
+            notes = (each.note for each in diagnosis.contracts if each.note is not None)
+            read = diagnosis.coverage
+            diagnosis.coverage = msgspec.structs.replace(read, notes=[*read.notes, *notes])
         extensions = installed("critiqor.detectors") if evidence is not None else []
         if evidence is None or not extensions:
             return diagnosis
@@ -342,14 +345,9 @@ def trace_verdict(trace: ImportedTrace, contracts: Sequence[Contract] = ()) -> T
         task=diagnosis.outcome.task.verdict,
         claims=count_claims(diagnosis.claims),
         findings=findings,
-        notes=[*trace.notes, *map(_unknown_contract, filter(lambda each: each.not_evaluated, diagnosis.contracts))],
+        notes=[*trace.notes, *(each.note for each in diagnosis.contracts if each.note is not None)],
         sessions=format_sessions(diagnosis),
     )
-
-
-def _unknown_contract(result: ContractResult) -> str:
-    times = counted(result.not_evaluated, "time")
-    return f"the contract {result.id} could not be evaluated {times}, first on {result.problem_event}: {result.problem}"
 
 
 def _number(event_id: str | None) -> int | None:

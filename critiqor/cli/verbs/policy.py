@@ -114,7 +114,4 @@ def _lines(trial: PolicyTrial) -> list[str]:
     for limit in trial.limits:
         at = f" ({limit.event_id})" if limit.event_id else ""
         lines.append(f"  {limit.action} {collapse_whitespace(limit.text)}{at}")
-    for result in trial.not_evaluated:
-        times = counted(result.not_evaluated, "time")
-        lines.append(f"  unknown {result.id}: not evaluated {times}, first on {result.problem_event}: {result.problem}")
-    return lines
+    return lines + [f"  unknown: {collapse_whitespace(result.note or '')}" for result in trial.not_evaluated]
