@@ -35,6 +35,7 @@ from critiqor.model.event import place_of
 from critiqor.model.formatting import format_sessions
 from critiqor.model.verdict import Check
 from critiqor.policy.contract import Contract
+from critiqor.policy.contracts import ContractChecker
 from critiqor.run.finalization import seal_aborted
 from critiqor.run.importing import import_facts
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
@@ -49,7 +50,6 @@ from critiqor.timeline import Timing
 
 if TYPE_CHECKING:
     from critiqor.importers import ImportedTrace
-    from critiqor.policy.contracts import ContractChecker
 
 MAX_CITED = 8
 """Maximum number of events that are cited for one finding of a trace."""
@@ -140,11 +140,7 @@ class RunDiagnosis:
 
 
 def _checker(contracts: Sequence[Contract]) -> ContractChecker | None:
-    if not contracts:
-        return None
-    from critiqor.policy.contracts import ContractChecker  # imports CEL
-
-    return ContractChecker(contracts)
+    return ContractChecker(contracts) if contracts else None
 
 
 def check_contracts(events: Iterable[Event], contracts: Sequence[Contract]) -> list[ContractResult]:
