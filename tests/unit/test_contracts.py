@@ -152,6 +152,22 @@ def test_a_finding_has_the_text_severity_place_and_events() -> None:
     assert "never `call.tool ==" in finding.explanation
 
 
+def test_a_violation_is_found_while_the_agent_works_and_is_the_same_at_the_end() -> None:
+    rules = [contract(never=WRITE, severity="high"), contract(id="end", require='call.tool == "test"')]
+    diagnoser = Diagnoser([ContractChecker(rules)])
+    story = files("rx", "wx", "ry")
+    so_far: list[list[str]] = []
+    for event in story.events:
+        diagnoser.observe(event)
+        found = diagnoser.findings(Coverage(agent_events=1, recorder_attached=True))
+        so_far.append([each.cause for each in found if each.type == CONTRACT_VIOLATION])
+    began = next(at for at, event in enumerate(story.events) if event.tool_name == "write")
+    assert so_far[began - 1] == []
+    assert so_far[began] == ["contract_violation:rule"]
+    concluded = [each.cause for each in findings(diagnosed(story.events, *rules)) if each.type == CONTRACT_VIOLATION]
+    assert so_far[-1] == concluded == ["contract_violation:rule", "contract_violation:end"]
+
+
 def findings(diagnosis: Diagnosis) -> list[Finding]:
     return diagnosis.failure_analysis.findings
 
