@@ -96,6 +96,7 @@ class _ContractCheck:
         self._class = PATTERN_CLASSES[compiled.contract.pattern]
         self._places: OrderedDict[Hashable, _Place] = OrderedDict()
         self._violations: dict[Scope, _Violations] = {}
+        self._drafts: dict[Scope, Draft] = {}
         self._not_evaluated = 0
         self._problem: str | None = None
         self._problem_event: str | None = None
@@ -118,7 +119,16 @@ class _ContractCheck:
 
     def findings(self, *, is_over: bool) -> list[Draft]:
         """Return the violations so far, as one draft for each agent run."""
-        return [self._draft(scope, found) for scope, found in self._all(is_over=is_over).items()]
+        return [self._known_draft(scope, found) for scope, found in self._all(is_over=is_over).items()]
+
+    def _known_draft(self, scope: Scope, found: _Violations) -> Draft:
+        """Return the draft of violations; while none is added, it is the same one."""
+        if self._class.AWAITS:
+            return self._draft(scope, found)  # what is missing can change without being more
+        known = self._drafts.get(scope)
+        if known is None or known.occurrences != found.count:
+            known = self._drafts[scope] = self._draft(scope, found)
+        return known
 
     def result(self) -> ContractResult:
         """Return what became of the contract once the recording is over."""

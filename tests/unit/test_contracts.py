@@ -293,7 +293,7 @@ def library_case(name: str, *, kept: bool) -> Story:
             story.calls("web_fetch", {"url": "https://example.com"})
         case "ask-before-paying":
             story.says("Shall I buy it?").user("Yes, please." if kept else "How much is it?")
-            story.calls("shop_checkout", {"item": 3})
+            story.calls("checkout", {"item": 3})
     return story.finishes()
 
 
