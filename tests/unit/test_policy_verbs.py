@@ -78,6 +78,17 @@ def test_a_run_diagnosed_again_keeps_its_contracts_unless_others_are_given(cli: 
     assert "contract_violation" not in types(cli("diagnose", run, "--json").document["data"])
 
 
+def test_finalize_says_that_it_checked_no_contracts_of_a_run_that_is_finalized(
+    cli: Cli, run: str, policy: Path
+) -> None:
+    assert "not checked" not in cli("finalize", run, "--no-dashboard", "--policy", policy).err
+    policy.write_text(POLICY.replace("look-before", "think-before"))
+    answer = cli("finalize", run, "--no-dashboard", "--policy", policy)
+    assert answer.code == ExitCode.OK
+    assert "run_001 had been finalized before, so these contracts were not checked" in answer.err
+    assert f"critiqor diagnose run_001 --policy {policy}" in answer.err
+
+
 def test_check_applies_contracts_also_to_a_run_that_was_diagnosed_without(cli: Cli, run: str, policy: Path) -> None:
     cli("finalize", "--no-dashboard")
     assert cli("check", run).code == ExitCode.OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -51,6 +52,11 @@ def finalize(run: str | None, runs_dir: str, policy_file: Path | None, no_dashbo
     view = RunView(RunStore(runs_dir).run(run_id))
     data = {**record, "diagnosis": view.diagnosis}
     answer("finalize", data, run_summary(view), as_json=as_json, drawing=lambda: _drawing(view))
+    checked = {each.id for each in view.diagnosis.contracts} if view.diagnosis is not None else set()
+    if not checked.issuperset(each.id for each in contracts):
+        option = "" if policy_file is None else f" --policy {quote(str(policy_file))}"
+        again = add_runs_dir(f"critiqor diagnose {run_id}{option}")
+        say(f"{run_id} had been finalized before, so these contracts were not checked\n  → {again}")
     warn_if_unsigned(view.run)
     warn_if_running(run_id, runs_dir)
     if not no_dashboard and not as_json:
