@@ -34,12 +34,12 @@ def open_notifier(runs_dir: str | Path, policy: Path | None = None) -> Notifier 
     return Notifier(channels, paths_for(runs_dir), write_line=warn)
 
 
-def expect_alerts(run: str | None, runs_dir: str) -> Notifier | None:
+def expect_alerts(run: str | None, runs_dir: str, policy: Path | None = None) -> Notifier | None:
     """Remember that the findings of a run are to be announced, before it is sealed.
 
     If the process is killed afterwards, the next one announces them. Return None if no channel is configured.
     """
-    notifier = open_notifier(runs_dir)
+    notifier = open_notifier(runs_dir, policy)
     if notifier is None:
         return None
     from critiqor.run.store import RunStore

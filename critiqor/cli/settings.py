@@ -33,14 +33,17 @@ KEYS = frozenset(
     }
 )
 """Settings that the user's file may contain."""
+POLICY_TABLES = frozenset({"limits", "contracts", "notify"})
+"""Tables of `critiqor.toml` that are a part of a policy, and no defaults of options."""
+FOLDER_FILE = Path("critiqor.toml")
+"""The file with the settings of the current folder."""
 USER_ONLY = frozenset({"openclaw_command", "redaction"})
 """Settings that the file of a folder may not contain: its author could launch any program, or have secrets recorded."""
 _FOLDER_KEYS = KEYS - USER_ONLY
 _SUBCOMMANDS = {
-    "monitor": ("openclaw",),
-    "attach": ("openclaw",),
-    "detach": ("openclaw",),
+    **dict.fromkeys(("monitor", "attach", "detach"), ("openclaw",)),
     "lab": ("run", "from-run"),
+    "policy": ("test",),
     "notify": ("test", "flush"),
 }
 
@@ -67,11 +70,11 @@ def _read_user_file() -> dict[str, Any]:
 
 
 def _read_folder(folder: Path) -> dict[str, Any]:
-    own, shared = folder / "critiqor.toml", folder / "pyproject.toml"
+    own, shared = folder / FOLDER_FILE, folder / "pyproject.toml"
     if own.is_file():
-        settings = _read_strict(own, _FOLDER_KEYS)
+        settings = _read_strict(own, _FOLDER_KEYS | POLICY_TABLES)
         _take_channels(settings, own)
-        return settings
+        return {name: value for name, value in settings.items() if name not in POLICY_TABLES}
     return _read_lenient(shared) if shared.is_file() else {}
 
 

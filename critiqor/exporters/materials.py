@@ -32,9 +32,11 @@ from critiqor.model.report import (
     TimedReport,
 )
 from critiqor.model.timeline import line_of_id
-from critiqor.policy.gate import DEFAULT_POLICY, Policy, apply_policy
+from critiqor.policy.gate import apply_policy
+from critiqor.policy.policy_file import DEFAULT_POLICY, Policy
 from critiqor.privacy.trace import anonymous_profile, anonymous_timing
 from critiqor.privacy.visibility import EXPORT
+from critiqor.run.diagnosis import contract_results
 from critiqor.run.store import Run
 from critiqor.run.timing import timing_if_readable
 from critiqor.run.view import RunView
@@ -146,7 +148,8 @@ def _timed(view: RunView, report: RunReport) -> TimedReport:
 
 def _gather_gate(view: RunView, options: ExportOptions) -> Gathered:
     report = _report(view)
-    gate = apply_policy(options.policy, report.diagnosis, view.verify())
+    contracts = contract_results(view.run, report.diagnosis, options.policy.contracts)
+    gate = apply_policy(options.policy, report.diagnosis, view.verify(), contracts)
     return Gathered(GateReport(report, gate), integrity_notes(view))
 
 

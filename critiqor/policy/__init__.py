@@ -1,1 +1,1 @@
-"""Policies: what a user requires of a run, and the gate that checks it. Nothing here does I/O."""
+"""Policies: what a user requires of runs: the gate, limits, and contracts over expressions. Nothing here does I/O."""

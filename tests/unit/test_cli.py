@@ -42,7 +42,8 @@ def test_every_verb_that_names_a_folder_has_the_same_option() -> None:
     for verb in (verb for verb in VERBS if verb not in without_runs):
         command = critiqor.get_command(context, verb)
         if isinstance(command, click.Group):
-            command = command.get_command(context, "flush" if verb == "notify" else "openclaw")
+            names = {"notify": "flush", "policy": "test"}
+            command = command.get_command(context, names.get(verb, "openclaw"))
         assert command is not None
         assert "runs_dir" in {parameter.name for parameter in command.params}
         assert command.help
