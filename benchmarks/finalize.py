@@ -1,6 +1,7 @@
 """Cost of `critiqor finalize`: CPU time against a floor, bytes written, and memory.
 
     python benchmarks/finalize.py [--json]
+    python benchmarks/finalize.py --scale     a million events, with and without repeated commands: many minutes
 
 The verb runs as a process of its own on the journal of a busy gateway (`generator.py`); its start-up, which is measured
 with a run of one event, is subtracted. The floor is the minimum work of sealing: decode every record of the journal as
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 import verb
-from generator import write_run
+from generator import Gateway, LoopingGateway, write_run
 
 ROUNDS = 7
 WITH_CLAIMS = "import critiqor.diagnosis.claims.claim_checker as checker"
@@ -86,7 +87,28 @@ def memory_and_bytes(events: int) -> tuple[float, float]:
         return counted["VmHWM"] / 1024, counted["wchar"] / journal.stat().st_size
 
 
+def scale(gateway: type[Gateway]) -> tuple[float, float, float]:
+    """Return the peak megabytes at 100,000 and 1,000,000 events, and the ratio of their CPU times per event."""
+    counted = []
+    for events in (100_000, 1_000_000):
+        with tempfile.TemporaryDirectory() as name:
+            write_run(Path(name), events, gateway=gateway)
+            counted.append(verb.figures(*finalize(name)))
+    small, large = counted
+    return small["VmHWM"] / 1024, large["VmHWM"] / 1024, large["cpu_ms"] / small["cpu_ms"] / 10
+
+
+def print_scale() -> None:
+    for name, gateway in (("a busy gateway", Gateway), ("repeated commands", LoopingGateway)):
+        small, large, ratio = scale(gateway)
+        print(f"{name}: {small:.0f} MB at 100,000 events (at most 80), {large:.0f} MB at 1,000,000 (at most 200)")
+        print(f"{name}: cost of an event at 1,000,000 ÷ at 100,000: {ratio:.2f} (at most 1.2)", flush=True)
+
+
 def main() -> None:
+    if "--scale" in sys.argv:
+        print_scale()
+        return
     ratio = time_over_floor(10_000)
     again = time_over_floor(10_000, "other rules")
     claims = time_of_claims(10_000)
