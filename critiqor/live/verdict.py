@@ -1,0 +1,129 @@
+"""The current verdict of a run that is being recorded, `runs/<run_id>/live.json`, which is replaced again and again."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from critiqor.model.diagnosis import Readiness, Severity
+from critiqor.run.store import Run
+from critiqor.storage.atomic import open_regular_file, write_bytes
+
+LIVE_SCHEMA = "critiqor.live.v1"
+# v1: first version.
+MAX_BYTES = 4 << 20
+"""Maximum size of a file that is read; those that are written are far smaller."""
+
+
+class LiveFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """One finding of at least medium severity."""
+
+    id: str
+    """Stays the same while the run is recorded, unlike the numbers of findings in diagnosis.json."""
+    type: str
+    cause: str
+    severity: Severity
+    confidence: int
+    title: str
+    session_key: str | None
+    """Null for a failure of the process or the recording, which counts for every session."""
+    agent_run_id: str | None
+    occurrences: int
+    first_event: str
+    """Id of the event where it began; empty if none is cited."""
+    last_event: str
+    """Id of the last event that it cites; empty if none is cited."""
+
+
+class LiveSession(msgspec.Struct, frozen=True, kw_only=True):
+    """The current verdict of one session."""
+
+    session_key: str | None
+    number: int | None
+    """Its place in the order in which sessions appear in the recording."""
+    is_working: bool
+    """Whether an agent run is under way."""
+    agent_run_id: str | None
+    """The latest agent run."""
+    trust_score: int | None
+    readiness: Readiness
+    findings: list[str]
+    """Ids of the findings that count for it, those of the process and the recording included."""
+    model_calls: int
+    tool_calls: int
+    tokens: int
+    cost_usd: float | None
+    """Null if no price is known."""
+    cost_is_partial: bool
+    cost_is_estimated: bool
+    last_words: str | None
+    """The beginning of the agent's last message."""
+    last_event_at: str | None
+    """UTC, ISO 8601."""
+
+
+class LiveLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit of the policy that was exceeded."""
+
+    name: str
+    """Such as `repeats`."""
+    action: Literal["notify", "stop"]
+    text: str
+    """What was exceeded, by how much, and where."""
+    session_key: str | None
+    agent_run_id: str | None
+    event_id: str | None
+    at: str
+    """UTC, ISO 8601."""
+    result: str | None = None
+    """What became of stopping the agent run; null if nothing was stopped."""
+
+
+class LiveVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a run so far."""
+
+    schema_version: str = LIVE_SCHEMA
+    run_id: str
+    updated_at: str
+    """UTC, ISO 8601."""
+    state: Literal["recording", "ended"]
+    """`ended`: no more events will come, and the verdict is that of the complete recording."""
+    events: int
+    """Number of events that it is based on."""
+    trust_score: int | None
+    """That of the worst session; null if no agent was observed."""
+    readiness: Readiness
+    headline: str | None
+    """Title of the finding to look at first; null if there is none."""
+    model_calls: int
+    tool_calls: int
+    tokens: int
+    cost_usd: float | None
+    cost_is_partial: bool
+    cost_is_estimated: bool
+    sessions: list[LiveSession]
+    """The worst first, then those with the latest events."""
+    sessions_left_out: int
+    findings: list[LiveFinding]
+    """Those of at least medium severity, the worst first."""
+    findings_left_out: int
+    limits: list[LiveLimit]
+    """Limits that were exceeded, in order."""
+    announced: list[str] = []
+    """Ids of the findings that were announced and not withdrawn."""
+
+
+def write_live(run: Run, verdict: LiveVerdict) -> None:
+    """Replace live.json. It is not synced to the disk: it can be made again from the journal."""
+    write_bytes(run.paths.live_path(run.id), msgspec.json.encode(verdict), synced=False)
+
+
+def read_live(run: Run) -> LiveVerdict | None:
+    """Read live.json; None if there is none that can be read."""
+    try:
+        with open_regular_file(run.paths.live_path(run.id)) as file:
+            data = file.read(MAX_BYTES)
+        return msgspec.json.decode(data, type=LiveVerdict)
+    except (OSError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
