@@ -14,7 +14,7 @@ from critiqor.storage.seals.verification import Verification
 
 if TYPE_CHECKING:
     from critiqor.exporters import Export
-    from critiqor.policy.gate import Policy
+    from critiqor.policy.policy_file import Policy
 
 __all__ = ["Diagnosis", "Event", "Finding", "Run", "Verification", "diagnose", "runs"]
 
@@ -37,7 +37,7 @@ class Run(StoredRun):
         """
         from critiqor.dashboard import offline_pages
         from critiqor.exporters import ExportOptions, export_run
-        from critiqor.policy.gate import DEFAULT_POLICY
+        from critiqor.policy.policy_file import DEFAULT_POLICY
 
         options = ExportOptions(content, DEFAULT_POLICY if policy is None else policy, offline_pages)
         return export_run(self, format, Path(output) if isinstance(output, str) else output, options)

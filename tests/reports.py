@@ -8,7 +8,8 @@ from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.model import Coverage, Diagnosis, Metadata, Seal, Timestamps, iso_from_ms
 from critiqor.model.report import Citation, CitedReport, GateReport, ReportedRun, Rule, RunReport
 from critiqor.model.verdict import Integrity
-from critiqor.policy.gate import DEFAULT_POLICY, apply_policy
+from critiqor.policy.gate import apply_policy
+from critiqor.policy.policy_file import DEFAULT_POLICY
 
 HOSTILE = (
     "<script>alert(1)</script> [x](javascript:alert(1)) ![y](http://evil/z) `code` | cell |\r\n## title\n- item "

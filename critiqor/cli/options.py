@@ -13,7 +13,7 @@ from critiqor.cli.hints import remember_runs_dir
 from critiqor.errors import UsageError
 
 if TYPE_CHECKING:
-    from critiqor.policy.gate import Policy
+    from critiqor.policy.policy_file import Policy
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _METADATA_OPTIONS = (
@@ -110,7 +110,7 @@ def read_policy_option(path: Path | None) -> Policy:
     """Return the policy that the --policy option names; the default policy without the option."""
     from critiqor.diagnosis import FAILURE_TYPES
     from critiqor.extensions.entry_points import installed
-    from critiqor.policy.gate import DEFAULT_POLICY, PolicyError, parse_policy
+    from critiqor.policy.policy_file import DEFAULT_POLICY, PolicyError, parse_policy
 
     if path is None:
         return DEFAULT_POLICY

@@ -15,8 +15,10 @@ from critiqor.diagnosis.signals.noise import MAX_COMPARED
 from critiqor.diagnosis.signals.outputs import finds_nothing, is_echo, missed_names, printed_lines
 from critiqor.diagnosis.signals.text import fingerprint
 from critiqor.diagnosis.signals.tool_calls import is_delegation, runs_commands
+from critiqor.model import Event
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind, Listing, ToolCall, command_line
+from critiqor.spans.tool_results import result_details
 
 MAX_LISTED = 4_000
 """Maximum number of characters of a list that may show whether a failed action took effect."""
@@ -101,13 +103,23 @@ def _complaints(call: ToolCall, text: str) -> str:
     return "\n".join(each for each in text.splitlines() if each.partition(":")[0] in programs)
 
 
-def is_expected_failure(call: ToolCall, code: int | None, output: str) -> bool:
+def exit_code_of(event: Event) -> int | None:
+    """Return the exit code that was recorded with a result."""
+    code = event.payload.get("exit_code")
+    if code is None:
+        code = result_details(event.payload.get("result")).get("exitCode")
+    if code is None and event.error is not None and (stated := stated_code(event.error)) is not None:
+        code = stated[0]
+    return code if isinstance(code, int) and not isinstance(code, bool) else None
+
+
+def is_expected_failure(tool: str, arguments: str, code: int | None, output: str) -> bool:
     """Return whether a call is described as a normal one although it failed: no match, or a stopped process."""
-    if not runs_commands(call.tool):
+    if not runs_commands(tool):
         return False
     if code is None and (stated := stated_code(output)) is not None:
         code = stated[0]
-    if code is not None and is_result_an_answer(command_line(call.arguments), code):
+    if code is not None and is_result_an_answer(command_line(arguments), code):
         return True
     return _ENDED_ON_REQUEST.search(output) is not None
 

@@ -20,12 +20,12 @@ from critiqor.diagnosis.call_descriptions import (
     describe_answer,
     describe_failure,
     describe_search,
+    exit_code_of,
     is_expected_failure,
 )
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
 from critiqor.diagnosis.loops.hits import UnreadHits
 from critiqor.diagnosis.prices.price import price_of
-from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.runs.request_log import RequestLog
 from critiqor.diagnosis.runs.tool_catalog import SEARCH_TOOLS, ToolCatalog
 from critiqor.diagnosis.signals.admissions import admits_failure
@@ -41,10 +41,8 @@ from critiqor.diagnosis.signals.text import (
     distinctive_words,
     encoded,
     fingerprint,
-    fingerprint_of,
     new_words,
     plain_text,
-    without_clock,
 )
 from critiqor.diagnosis.signals.tool_calls import kind_of, runs_tests
 from critiqor.model import Event, EventType, Scope
@@ -55,7 +53,6 @@ from critiqor.spans.hidden_calls import HiddenCalls
 from critiqor.spans.late_usage import LateUsage, has_usage
 from critiqor.spans.pairing import SpanPairer
 from critiqor.spans.span import Span
-from critiqor.spans.tool_results import result_details
 
 MAX_ARGUMENTS = 800
 """Maximum number of characters that are kept of arguments."""
@@ -301,16 +298,12 @@ class RunBuilder:
         text = plain_text(result if "result" in payload else payload.get("output"))
         data = encoded(text)
         call.output_size = len(data) + cut_size(result)
-        compared = without_clock(text)
-        is_cut = call.output_size > len(data)
-        if is_cut:
-            compared += cut_digests(result)
-        mark = fingerprint_of(data if compared is text else encoded(compared))
+        cut = cut_digests(result) if call.output_size > len(data) else ""
         session = run.scope.session_key or run.scope.agent_run_id
-        call.same_output = self._answers.mark((session, call.same_call), "" if is_cut else text, mark)
+        call.same_output = self._answers.mark((session, call.same_call), text, cut)
         call.duration_ms = amount(event.duration_ms) or 0
-        exit_code = _exit_code(event)
-        call.failed = event.status == "error" and not is_expected_failure(call, exit_code, text)
+        exit_code = exit_code_of(event)
+        call.failed = event.status == "error" and not is_expected_failure(call.tool, call.arguments, exit_code, text)
         if not call.failed:
             self.tools.add_call(call.tool, is_inner=span is not None and span.outer is not None)
             if call.tool in SEARCH_TOOLS:
@@ -460,16 +453,6 @@ def _set_usage(waiting: _WaitingCall, usage: dict[str, object]) -> None:
     price = price_of(usage, waiting.provider, waiting.model)
     if price is not None:
         call.cost_usd, call.cost_is_estimated = price
-
-
-def _exit_code(event: Event) -> int | None:
-    """Return the exit code that was recorded with a result."""
-    code = event.payload.get("exit_code")
-    if code is None:
-        code = result_details(event.payload.get("result")).get("exitCode")
-    if code is None and event.error is not None and (stated := stated_code(event.error)) is not None:
-        code = stated[0]
-    return code if isinstance(code, int) and not isinstance(code, bool) else None
 
 
 _CATEGORY_NAMES = ("errorCategory", "failure_kind", "failureKind", "failover_reason")

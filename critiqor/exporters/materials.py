@@ -31,7 +31,8 @@ from critiqor.model.report import (
     RunReport,
 )
 from critiqor.model.timeline import line_of_id
-from critiqor.policy.gate import DEFAULT_POLICY, Policy, apply_policy
+from critiqor.policy.gate import apply_policy
+from critiqor.policy.policy_file import DEFAULT_POLICY, Policy
 from critiqor.privacy.trace import anonymous_profile
 from critiqor.privacy.visibility import EXPORT
 from critiqor.run.store import Run

@@ -1,4 +1,4 @@
-"""The gate: parsing a policy, and checking a run against it rule by rule.
+"""The gate: checking a run against a policy, rule by rule.
 
 An unknown value fails a rule unless the policy allows it: an unknown cost is not zero, and a run that was not observed
 may have failures.
@@ -6,115 +6,22 @@ may have failures.
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Callable, Collection, Mapping
-from difflib import get_close_matches
-from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
 
 import msgspec
-from msgspec import Meta
 
 from critiqor.diagnosis.scoring import judge
-from critiqor.model.diagnosis import SEVERITIES, Diagnosis, Finding, Severity, severity_rank
+from critiqor.model.diagnosis import Diagnosis, Finding, severity_rank
 from critiqor.model.formatting import counted, format_place, format_session, format_sessions, list_names
 from critiqor.model.report import GateResult, RuleResult
 from critiqor.model.verdict import Integrity, why_unobserved
-
-Score = Annotated[int, Meta(ge=0, le=100)]
-Count = Annotated[int, Meta(ge=0)]
-# TOML can express infinity; the upper bound excludes it.
-Money = Annotated[float, Meta(ge=0, le=1e12)]
-
-
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules for a run. A rule that is left out is not checked."""
-
-    min_trust: Score | None = None
-    """Minimum trust score; findings of allowed types do not count."""
-    min_confidence: Score | None = None
-    """Minimum confidence score."""
-    max_severity: Severity | None = None
-    """Highest severity that a finding may have."""
-    forbidden_types: tuple[str, ...] = ()
-    """Types of findings that fail the run."""
-    allowed_types: tuple[str, ...] = ()
-    """Types of findings that do not count."""
-    max_findings: Count | None = None
-    """Maximum number of findings."""
-    max_cost_usd: Money | None = None
-    """Maximum cost in dollars."""
-    max_tokens: Count | None = None
-    """Maximum number of tokens, input and output, cached or not."""
-    require_intact: bool = True
-    """Whether a run fails if its evidence differs from what was sealed."""
-    require_signed: bool = False
-    """Whether a run fails unless its evidence and its diagnosis are signed by a trusted signer."""
-    require_observed: bool = True
-    """Whether a run without a trust score fails."""
-    require_finished: bool = True
-    """Whether a run fails if it did not finish, or if its end was not observed."""
-    allow_unknown_cost: bool = False
-    """Whether a run with unknown cost or tokens passes `max_cost_usd` and `max_tokens`."""
-    count_extensions: tuple[str, ...] = ()
-    """Packages whose findings count like Critiqor's own, or `*` for all. Their detectors must have run."""
-
-
-ALL_EXTENSIONS = "*"
-"""The member of `count_extensions` that means all packages."""
-DEFAULT_POLICY = Policy(min_trust=70, min_confidence=50, max_severity="medium")
-"""Policy that is used if none is given. With a lower confidence, too little was observed for a verdict; readiness has
-the same limit."""
-
-
-class PolicyError(ValueError):
-    """The policy is invalid. The message names the key and what is allowed."""
-
-
-def parse_policy(
-    content: bytes,
-    form: Literal["toml", "json"],
-    known_types: Collection[str],
-    extension_types: Mapping[str, str] = MappingProxyType({}),
-) -> Policy:
-    """Parse a policy from the content of its file. Raises `PolicyError` if it is invalid.
-
-    `extension_types` are the failure types of installed extensions with their packages.
-    """
-    try:
-        document = tomllib.loads(content.decode()) if form == "toml" else msgspec.json.decode(content)
-    # ValueError: neither TOML nor JSON, not UTF-8, or a number with thousands of digits.
-    except (ValueError, RecursionError) as error:
-        raise PolicyError(f"it cannot be read as {form.upper()}: {error}") from error
-    if not isinstance(document, dict):
-        raise PolicyError("it must be a table of rules")
-    _check_keys(document)
-    try:
-        policy = msgspec.convert(document, Policy)
-    except msgspec.ValidationError as error:
-        raise PolicyError(_describe(error)) from error
-    _check_types(policy, known_types, extension_types)
-    if not _rules(policy):
-        raise PolicyError("it has no rules, so every run would pass")
-    return policy
+from critiqor.policy.policy_file import ALL_EXTENSIONS, Policy, given_rules, is_counted, normalized
 
 
 def counting_findings(policy: Policy, diagnosis: Diagnosis) -> list[Finding]:
     """Return the findings that count under a policy."""
     counted_types = (each for each in diagnosis.failure_analysis.findings if each.type not in policy.allowed_types)
-    return [each for each in counted_types if each.extension is None or _is_counted(policy, each.extension.package)]
-
-
-def _is_counted(policy: Policy, package: str) -> bool:
-    return ALL_EXTENSIONS in policy.count_extensions or _normalized(package) in map(
-        _normalized, policy.count_extensions
-    )
-
-
-def _normalized(package: str) -> str:
-    """Return the name of a package as package indexes compare it."""
-    return re.sub(r"[-_.]+", "-", package).lower()
+    return [each for each in counted_types if each.extension is None or is_counted(policy, each.extension.package)]
 
 
 def apply_policy(policy: Policy, diagnosis: Diagnosis, integrity: Integrity) -> GateResult:
@@ -122,7 +29,7 @@ def apply_policy(policy: Policy, diagnosis: Diagnosis, integrity: Integrity) -> 
     findings = counting_findings(policy, diagnosis)
     intact = [_intact(integrity)] if policy.require_intact else []
     intact += [_signed(integrity)] if policy.require_signed else []
-    rules = (rule for rule in _rules(policy) if rule in _CHECKS)
+    rules = (rule for rule in given_rules(policy) if rule in _CHECKS)
     results = [*intact, *(_CHECKS[rule](policy, diagnosis, findings) for rule in rules)]
     if not integrity.is_intact:
         results = [_unproven(result) if result.rule == "min_trust" else result for result in results]
@@ -133,49 +40,6 @@ def apply_policy(policy: Policy, diagnosis: Diagnosis, integrity: Integrity) -> 
         sessions=format_sessions(diagnosis) if integrity.is_intact else None,
         checks=integrity.checks,
     )
-
-
-def _rules(policy: Policy) -> list[str]:
-    """Return the rules that a policy has. A limit of 0 is a rule; `false` and an empty list are not."""
-    limits = ((rule, getattr(policy, rule)) for rule in ("require_intact", "require_signed", *_CHECKS))
-    return [rule for rule, limit in limits if limit is not None and limit is not False and limit != ()]
-
-
-def _check_keys(document: Mapping[str, Any]) -> None:
-    known = Policy.__struct_fields__
-    for key, value in document.items():
-        if key not in known:
-            raise PolicyError(f"there is no rule {key!r}{_suggestion(key, known)}; the rules are {', '.join(known)}")
-        # An empty limit, as left by a template, must not switch a rule off.
-        if value is None:
-            raise PolicyError(f"{key} has no value; remove the key if you do not want this rule")
-
-
-def _check_types(policy: Policy, own: Collection[str], extension_types: Mapping[str, str]) -> None:
-    known = {*own, *extension_types}
-    for key in ("forbidden_types", "allowed_types"):
-        for name in getattr(policy, key):
-            package = extension_types.get(name) if name not in own else None
-            if package is not None and not _is_counted(policy, package):
-                raise PolicyError(f"{key}: {name} is a type of the extension {package}; add it to count_extensions")
-            if name not in known:
-                types = ", ".join(sorted(known))
-                raise PolicyError(
-                    f"{key}: there is no failure type {name!r}{_suggestion(name, known)}; the types are {types}"
-                )
-    if both := sorted(set(policy.forbidden_types) & set(policy.allowed_types)):
-        raise PolicyError(f"{both[0]} is both in forbidden_types and in allowed_types")
-
-
-def _suggestion(word: str, known: Collection[str]) -> str:
-    close = get_close_matches(word, known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def _describe(error: msgspec.ValidationError) -> str:
-    what, _, where = str(error).replace("`", "").replace(" | null", "").partition(" - at $.")
-    choice = f"; it must be one of {', '.join(SEVERITIES)}" if where == "max_severity" else ""
-    return f"{where}: {what[:1].lower()}{what[1:]}{choice}"
 
 
 def _intact(integrity: Integrity) -> RuleResult:
@@ -280,9 +144,9 @@ def _sessions_with(type_: str, diagnosis: Diagnosis, findings: list[Finding]) ->
 
 def _extensions(policy: Policy, diagnosis: Diagnosis, findings: list[Finding]) -> RuleResult:
     """Check that the detectors of counted extensions have run: without them, their findings are unknown."""
-    counted_runs = [run for run in diagnosis.extensions if _is_counted(policy, run.package)]
-    ran = {_normalized(run.package) for run in counted_runs}
-    missing = [name for name in policy.count_extensions if name != ALL_EXTENSIONS and _normalized(name) not in ran]
+    counted_runs = [run for run in diagnosis.extensions if is_counted(policy, run.package)]
+    ran = {normalized(run.package) for run in counted_runs}
+    missing = [name for name in policy.count_extensions if name != ALL_EXTENSIONS and normalized(name) not in ran]
     problems = [
         *(f"{name} did not take part in this diagnosis" for name in missing),
         *(run.problem for run in counted_runs if run.problem is not None),
@@ -348,6 +212,4 @@ _CHECKS: dict[str, Callable[[Policy, Diagnosis, list[Finding]], RuleResult]] = {
     "max_cost_usd": _cost,
     "max_tokens": _tokens,
 }
-"""The check of every rule about the diagnosis, in the order of the results. `require_intact` and `require_signed` are
-checked before them.
-The other keys of a policy only change how rules are applied."""
+"""The check of every rule about the diagnosis. `require_intact` and `require_signed` are checked before them."""

@@ -16,7 +16,7 @@ import pytest
 from extension_packages import tool_call_records
 from support import Runs
 
-from critiqor.policy.gate import parse_policy
+from critiqor.policy.policy_file import parse_policy
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = ROOT / "examples" / "critiqor-example"

@@ -19,7 +19,7 @@ from critiqor.cli.settings import KEYS
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.exporters import load_report
 from critiqor.model import Claim, Coverage, Diagnosis, Event, Finding, Outcome, SessionDiagnosis, TaskOutcome
-from critiqor.policy.gate import Policy, parse_policy
+from critiqor.policy.policy_file import Policy, parse_policy
 from critiqor.run.store import Run
 
 ROOT = Path(__file__).parent.parent.parent

@@ -18,7 +18,8 @@ from critiqor.errors import ExitCode
 from critiqor.exporters.github import annotation_lines
 from critiqor.exporters.markdown import document
 from critiqor.model import DetectorRun, Diagnosis, Finding
-from critiqor.policy.gate import Policy, PolicyError, apply_policy, parse_policy
+from critiqor.policy.gate import apply_policy
+from critiqor.policy.policy_file import Policy, PolicyError, parse_policy
 from critiqor.privacy.diagnosis import anonymous_diagnosis
 from critiqor.run.store import Run
 

@@ -15,7 +15,8 @@ from support import Cli, Runs
 from critiqor.exporters import junit
 from critiqor.model import Diagnosis
 from critiqor.model.report import GateReport
-from critiqor.policy.gate import Policy, apply_policy
+from critiqor.policy.gate import apply_policy
+from critiqor.policy.policy_file import Policy
 
 SCHEMA = etree.XMLSchema(etree.parse(Path(__file__).parents[1] / "schemas" / "junit-10.xsd"))
 

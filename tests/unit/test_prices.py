@@ -19,7 +19,8 @@ from critiqor.exporters.trace.event_facts import facts_of
 from critiqor.model import CostAnalysis, ModelUsage, ToolUsage, Usage
 from critiqor.model.diagnosis import SessionDiagnosis
 from critiqor.model.formatting import format_cost, format_money, format_session_cost, format_waste
-from critiqor.policy.gate import Policy, apply_policy
+from critiqor.policy.gate import apply_policy
+from critiqor.policy.policy_file import Policy
 from critiqor.privacy.diagnosis import anonymous_diagnosis
 
 SONNET = ("anthropic", "claude-sonnet-4-5")

@@ -24,7 +24,8 @@ from critiqor.model import (
 from critiqor.model.diagnosis import ClaimStatus, Readiness
 from critiqor.model.formatting import format_claims, format_place, format_sessions, format_task
 from critiqor.model.verdict import Integrity, fresh_verdict, session_table
-from critiqor.policy.gate import Policy, apply_policy
+from critiqor.policy.gate import apply_policy
+from critiqor.policy.policy_file import Policy
 from critiqor.privacy.diagnosis import anonymous_diagnosis
 from critiqor.privacy.events import Aliases, anonymous_event
 

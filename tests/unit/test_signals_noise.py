@@ -47,24 +47,32 @@ def test_what_may_be_the_subject_makes_a_difference(one: str, other: str) -> Non
 
 def test_an_answer_is_compared_with_the_last_one_of_the_same_call() -> None:
     answers = NoiseFilter()
-    first = answers.mark("status", '{"request_id":"a","state":"held"}', b"1")
-    assert answers.mark("status", '{"request_id":"b","state":"held"}', b"2") == first
-    assert answers.mark("status", '{"request_id":"c","state":"sent"}', b"3") == b"3"
-    assert answers.mark("other", '{"request_id":"d","state":"held"}', b"4") == b"4"
+    first = answers.mark("status", '{"request_id":"a","state":"held"}')
+    assert answers.mark("status", '{"request_id":"b","state":"held"}') == first
+    assert answers.mark("status", '{"request_id":"c","state":"sent"}') != first
+    assert answers.mark("other", '{"request_id":"d","state":"held"}') != first
 
 
 def test_long_answers_have_to_be_equal() -> None:
     answers = NoiseFilter()
-    answers.mark("log", "x\n" * MAX_COMPARED, b"1")
-    assert answers.mark("log", "x\n" * MAX_COMPARED + "took 3 s", b"2") == b"2"
+    first = answers.mark("log", "x\n" * MAX_COMPARED)
+    assert answers.mark("log", "x\n" * MAX_COMPARED) == first
+    assert answers.mark("log", "x\n" * MAX_COMPARED + "attempt 3") != first
+
+
+def test_truncated_answers_have_to_be_equal() -> None:
+    answers = NoiseFilter()
+    first = answers.mark("log", "attempt 1", "digest")
+    assert answers.mark("log", "attempt 2", "digest") != first
+    assert answers.mark("log", "attempt 1", "digest") == first
+    assert answers.mark("log", "attempt 1", "another") != first
 
 
 def test_only_the_latest_answers_are_kept() -> None:
     answers = NoiseFilter()
-    for number in range(MAX_ANSWERS + 1):
-        answers.mark(number, "attempt 1", b"%d" % number)
-    assert answers.mark(0, "attempt 2", b"x") == b"x"
-    assert answers.mark(MAX_ANSWERS, "attempt 2", b"x") == b"%d" % MAX_ANSWERS
+    first, *_ = (answers.mark(number, "attempt 1") for number in range(MAX_ANSWERS + 1))
+    assert answers.mark(0, "attempt 2") != first
+    assert answers.mark(MAX_ANSWERS, "attempt 2") == first
 
 
 def test_hits_are_the_members_of_the_longest_list() -> None:

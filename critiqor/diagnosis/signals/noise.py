@@ -15,7 +15,7 @@ from zlib import crc32
 import msgspec
 
 from critiqor.diagnosis.signals.literals import pattern_check
-from critiqor.diagnosis.signals.text import canonical_json, decode_json, encoded, without_clock
+from critiqor.diagnosis.signals.text import canonical_json, decode_json, encoded, fingerprint_of, without_clock
 
 MAX_COMPARED = 8 * 1024
 """Maximum number of characters of an output that is compared in this way; a longer one has to be equal."""
@@ -170,11 +170,14 @@ class NoiseFilter:
     def __init__(self) -> None:
         self._last: OrderedDict[Hashable, _Answer] = OrderedDict()
 
-    def mark(self, key: Hashable, text: str, mark: bytes) -> bytes:
+    def mark(self, key: Hashable, text: str, cut: str = "") -> bytes:
         """Return the mark of an output: that of the last one of the same call if only noise, such as times, differs.
 
-        `mark` identifies the output itself.
+        `cut` are the digests of its truncated parts; such an output has to be equal.
         """
+        mark = fingerprint_of(encoded(without_clock(text) + cut))
+        if cut:
+            text = ""
         before = self._last.pop(key, None)
         if before is not None and before.mark != mark and len(text) <= MAX_COMPARED and before.text:
             # Only repeated calls pay for the comparison.
