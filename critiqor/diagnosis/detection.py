@@ -254,7 +254,7 @@ class Detection:
     def _with_recording(self, drafts: list[Draft]) -> list[Draft]:
         """Return the findings of agent runs and sessions, and those about the process and the recording."""
         recording = self._recording
-        if recording.error_of("timeout") is not None:
+        if recording.error_of("timeout", "limit") is not None:
             # The supervisor ended all agent runs, so a timeout of an agent run is the same failure.
             drafts = [draft for draft in drafts if draft.type != TIMEOUT]
         around = [draft for detector in self._around for draft in detector.findings()]

@@ -385,6 +385,8 @@ _REPORTED = "the agent reported it"
 def _outcome(recording: Recording) -> Outcome:
     if recording.error_of("timeout") is not None:
         return Outcome("timed_out", _SUPERVISED)
+    if recording.error_of("limit") is not None:
+        return Outcome("interrupted", "Critiqor stopped it because of a limit")
     if recording.was_asked_to_stop:
         return Outcome("interrupted", _SUPERVISED)
     if recording.process_errors:

@@ -166,7 +166,7 @@ class Recording:
     @property
     def was_asked_to_stop(self) -> bool:
         """Whether the process was stopped deliberately."""
-        return self.error_of("interrupted") is not None or self.exit_code in STOP_EXIT_CODES
+        return self.error_of("interrupted", "limit") is not None or self.exit_code in STOP_EXIT_CODES
 
     @property
     def was_stopped_before_agents(self) -> bool:

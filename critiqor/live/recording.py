@@ -12,9 +12,11 @@ import msgspec
 from critiqor.live.announcements import Announcement, Announcer
 from critiqor.live.diagnosis import LiveDiagnosis
 from critiqor.live.event_order import EventOrder
+from critiqor.live.limits import DayFile, RecordingLimits
 from critiqor.live.verdict import LiveLimit, LiveVerdict, read_live, write_live
 from critiqor.model import Coverage, Event
 from critiqor.model.record import Cut
+from critiqor.policy.limits import Limits
 from critiqor.run.store import Run
 from critiqor.run.tail import Follower, Update
 from critiqor.storage.coverage import CoverageCounter
@@ -35,7 +37,7 @@ MAX_AUDITED_BYTES = 64 << 20
 class LiveRecording:
     """Follows one run that is being recorded."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, limits: Limits | None = None) -> None:
         self.run = run
         self._follower = Follower(run)
         self._order = EventOrder()
@@ -46,6 +48,9 @@ class LiveRecording:
         self._announcer = Announcer(run.id, [finding for finding in known if finding.id in announced])
         self.limits: list[LiveLimit] = list(before.limits) if before is not None else []
         """Limits that were exceeded."""
+        days = DayFile(run.paths.runs_dir)
+        self._limits = RecordingLimits(limits, run.id, days, self.limits) if limits and limits.given else None
+        self._new_limits: list[LiveLimit] = []
         self.verdict: LiveVerdict | None = None
         """The latest verdict."""
         self._is_changed = True
@@ -57,6 +62,9 @@ class LiveRecording:
     def read(self, now: float) -> Update:
         """Read what is new, and pass it to the detectors when its order is certain."""
         update = self._follower.update()
+        if self._limits is not None:
+            # At once, in the order of arrival: an agent that is to be stopped goes on in the meantime.
+            self._new_limits += self._limits.observe(update.events, is_over=update.over is not None)
         self._order.add(update.events, now)
         self._observe(self._order.take(now))
         return update
@@ -66,8 +74,13 @@ class LiveRecording:
             self._diagnosis.observe(event)
         self._is_changed = self._is_changed or bool(events)
 
+    def take_limits(self) -> list[LiveLimit]:
+        """Return the limits that were exceeded since the last call."""
+        new, self._new_limits = self._new_limits, []
+        return new
+
     def add_limit(self, limit: LiveLimit) -> None:
-        """Note that a limit was exceeded."""
+        """Note an exceeded limit, and what became of it, in the verdict."""
         self.limits.append(limit)
         self._is_changed = True
 
@@ -112,6 +125,8 @@ class LiveRecording:
         if news or is_new:
             self.verdict = msgspec.structs.replace(self.verdict, announced=self._announcer.announced)
             write_live(self.run, self.verdict)
+            if self._limits is not None:
+                self._limits.save()
         return news
 
     def _rebuild(self) -> float:

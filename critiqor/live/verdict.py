@@ -12,6 +12,8 @@ from critiqor.storage.atomic import open_regular_file, write_bytes
 
 LIVE_SCHEMA = "critiqor.live.v1"
 # v1: first version.
+STOPPED = "stopped"
+"""Result of a limit because of which a process or an agent run was ended."""
 MAX_BYTES = 4 << 20
 """Maximum size of a file that is read; those that are written are far smaller."""
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.options import drop_unset, metadata_options, openclaw_command_option, runs_dir_option
+from critiqor.cli.options import (
+    drop_unset,
+    metadata_options,
+    openclaw_command_option,
+    read_policy_option,
+    runs_dir_option,
+)
 from critiqor.cli.output import say
+from critiqor.cli.verbs.check import check_run
+from critiqor.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from critiqor.policy.limits import Limits
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,6 +42,20 @@ def monitor() -> None:
     type=click.FloatRange(min=0, min_open=True),
     help="Time limit in seconds, after which the whole process tree is terminated.",
 )
+@click.option(
+    "--policy",
+    "policy_file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Policy with limits that act while the agent works.",
+)
+@click.option("--no-live", is_flag=True, help="Do not diagnose the run while it is recorded.")
+@click.option("--finalize", "finalizes", is_flag=True, help="Seal and diagnose the run when OpenClaw has ended.")
+@click.option(
+    "--check",
+    "check_file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Finalize, then check the run against this policy, whose limits act as well; exit code 3 if it fails.",
+)
 @click.option("--no-timeline", is_flag=True, help="Do not ask OpenClaw for its diagnostics timeline.")
 @click.option(
     "--deep-profile",
@@ -46,6 +71,10 @@ def openclaw(
     openclaw_command: str,
     cwd: Path | None,
     timeout: float | None,
+    policy_file: Path | None,
+    no_live: bool,
+    finalizes: bool,
+    check_file: Path | None,
     no_timeline: bool,
     deep_profile: bool,
     **metadata: Any,
@@ -58,17 +87,40 @@ def openclaw(
     critiqor monitor openclaw
     critiqor monitor openclaw -- agent --local --agent main --message "fix the tests"
     critiqor monitor openclaw -- gateway run --port 18789 --auth token
+    critiqor monitor openclaw --check policy.toml -- agent --local --agent main --message "fix the tests"
     """
     from critiqor.recording.monitor import DEFAULT_ARGUMENTS, MonitorOptions, monitor_openclaw
 
+    limits = _limits(policy_file or check_file)
+    if limits is not None and no_live:
+        raise UsageError("the limits of a policy need the live diagnosis", fix="leave out --no-live")
     options = MonitorOptions(
         runs_dir=runs_dir,
         openclaw_command=openclaw_command,
         arguments=arguments or DEFAULT_ARGUMENTS,
         cwd=cwd,
         timeout=timeout,
+        live=not no_live,
+        limits=limits,
         timeline=not no_timeline,
         deep_profile=deep_profile,
         metadata=drop_unset(metadata),
     )
-    ctx.exit(monitor_openclaw(options, say=lambda message: say(add_runs_dir(message))).exit_code)
+    result = monitor_openclaw(options, say=lambda message: say(add_runs_dir(message)))
+    code = result.exit_code
+    if finalizes or check_file is not None:
+        from critiqor.cli.verbs.finalize import finalize
+
+        ctx.invoke(finalize, run=result.run_id, runs_dir=runs_dir, no_dashboard=True, as_json=False)
+    if check_file is not None:
+        passed = check_run(result.run_id, runs_dir, check_file)
+        code = code or (ExitCode.OK if passed else ExitCode.GATE_FAILED)
+    ctx.exit(code)
+
+
+def _limits(policy_file: Path | None) -> Limits | None:
+    """Return the limits of a policy file; None without any."""
+    if policy_file is None:
+        return None
+    limits = read_policy_option(policy_file).limits
+    return limits if limits.given else None
