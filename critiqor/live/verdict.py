@@ -12,8 +12,8 @@ from critiqor.storage.atomic import open_regular_file, write_bytes
 
 LIVE_SCHEMA = "critiqor.live.v1"
 # v1: first version.
-STOPPED = "stopped"
-"""Result of a limit because of which a process or an agent run was ended."""
+STOP_REQUESTED = "stop requested"
+"""Result of a limit because of which a process or an agent run is ended; the evidence names how that went."""
 MAX_BYTES = 4 << 20
 """Maximum size of a file that is read; those that are written are far smaller."""
 
@@ -80,6 +80,12 @@ class LiveLimit(msgspec.Struct, frozen=True, kw_only=True):
     """UTC, ISO 8601."""
     result: str | None = None
     """What became of stopping the agent run; null if nothing was stopped."""
+
+
+def limit_facts(limit: LiveLimit) -> dict[str, str | None]:
+    """Return what an event in the evidence says about an exceeded limit, besides its text."""
+    place = {"session_key": limit.session_key, "agent_run_id": limit.agent_run_id, "event_id": limit.event_id}
+    return {"limit": limit.name, **place}
 
 
 class LiveVerdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from critiqor.live.announcements import Announcement
 from critiqor.live.limits import is_recent
 from critiqor.live.messages import WorkerMessage, WorkerTask
 from critiqor.live.recording import LiveRecording
-from critiqor.live.verdict import STOPPED
+from critiqor.live.verdict import STOP_REQUESTED
 from critiqor.policy.limits import Limits
 from critiqor.run.store import Run
 
@@ -71,7 +71,7 @@ class Worker:
         for limit in self._live.take_limits():
             if limit.action == "stop":
                 is_late = is_over or not is_recent(limit)
-                result = "not stopped: the agent had gone on or ended already" if is_late else STOPPED
+                result = "not stopped: the agent had gone on or ended already" if is_late else STOP_REQUESTED
                 limit = msgspec.structs.replace(limit, result=result)
             self._live.add_limit(limit)
             self._send(WorkerMessage(limit=limit))

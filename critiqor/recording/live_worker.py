@@ -14,7 +14,7 @@ import msgspec
 
 from critiqor.live.announcements import Announcement
 from critiqor.live.messages import WorkerMessage, WorkerTask
-from critiqor.live.verdict import STOPPED, LiveLimit
+from critiqor.live.verdict import STOP_REQUESTED, LiveLimit
 from critiqor.run.store import Run
 
 if TYPE_CHECKING:
@@ -111,6 +111,6 @@ class LiveWorker:
             news = message.limit or message.announcement
             if news is not None:
                 self._announce(news)
-            if message.limit is not None and message.limit.result == STOPPED:
+            if message.limit is not None and message.limit.result == STOP_REQUESTED:
                 self._stop(message.limit)
             self.is_concluded = self.is_concluded or message.done

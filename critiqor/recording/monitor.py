@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -12,18 +13,21 @@ import msgspec
 
 from critiqor.errors import CritiqorError, OpenClawNotFoundError
 from critiqor.live.announcements import Announcement
-from critiqor.live.verdict import LiveLimit
+from critiqor.live.verdict import LiveLimit, limit_facts
 from critiqor.model import Metadata
 from critiqor.openclaw import (
     Diagnostics,
+    GatewayCalls,
     Installation,
     Overlay,
     SettingsLock,
+    client_environment,
     find_openclaw,
     ignores_bundled_plugins_dir,
     locate_configuration,
     plugin_digest,
     profiling_environment,
+    runs_gateway,
     timeline_diagnostics,
     write_overlay,
 )
@@ -162,6 +166,7 @@ class _MonitoredRun:
         command = [launch.installation.command, *launch.installation.arguments, *self._options.arguments]
         mark = {name: launch.environment[name] for name in ("CRITIQOR_RUN_ID", "CRITIQOR_RUNS_DIR")}
         self._environment = {**launch.environment, **self._start_witness()}
+        self._openclaw = [launch.installation.command, *launch.installation.arguments]
         self._supervisor = Supervisor(command, self._environment, mark=mark, cwd=self._options.cwd, output=output)
         self._plugin_digest = plugin_digest()
         self._hold_settings(launch.overlay.state_folder)
@@ -186,10 +191,19 @@ class _MonitoredRun:
             self._live.start()
 
     def _stop(self, limit: LiveLimit) -> None:
-        """End the process because of a limit."""
-        if self._exceeded is None:
+        """End the process because of a limit; of a gateway, only the agent run that has exceeded it."""
+        if runs_gateway(self._options.arguments):
+            threading.Thread(target=self._abort_agent_run, args=(limit,), daemon=True).start()
+        elif self._exceeded is None:
             self._exceeded = limit
             self._supervisor.stop()
+
+    def _abort_agent_run(self, limit: LiveLimit) -> None:
+        environment = client_environment(self._options.arguments, self._environment)
+        failure = GatewayCalls(self._openclaw, environment).abort(limit.session_key, limit.agent_run_id)
+        done = "Critiqor had its agent run aborted" if failure is None else f"its agent run was not stopped: {failure}"
+        self._record_event("limit_exceeded", limit.text, result=done, **limit_facts(limit))
+        self._say(f"{limit.text}: {done}")
 
     def supervise(self) -> MonitorResult:
         """Wait until OpenClaw has ended, and record how it ended."""
@@ -354,9 +368,8 @@ class _MonitoredRun:
         if end.reason == "timeout":
             self._record_error("timeout", f"ended after {self._options.timeout:g} seconds", exit_code=end.exit_code)
         elif end.reason == "limit" and self._exceeded is not None:
-            limit = self._exceeded
-            place = {"session_key": limit.session_key, "agent_run_id": limit.agent_run_id, "event_id": limit.event_id}
-            self._record_error("limit", limit.text, exit_code=end.exit_code, limit=limit.name, **place)
+            facts = limit_facts(self._exceeded)
+            self._record_error("limit", self._exceeded.text, exit_code=end.exit_code, **facts)
         elif end.reason == "interrupted":
             self._record_error("interrupted", "interrupted from the keyboard", exit_code=end.exit_code)
         elif end.exit_code != 0:

@@ -62,7 +62,7 @@ def test_a_loop_is_announced_and_stopped_while_it_runs(monitor: Monitor, runs: R
     [error] = runs.notes("run_001", "error_event")
     assert (error["payload"]["reason"], error["payload"]["limit"]) == ("limit", "repeats")
     [limit] = verdict_of(runs).limits
-    assert (limit.name, limit.action, limit.result) == ("repeats", "stop", "stopped")
+    assert (limit.name, limit.action, limit.result) == ("repeats", "stop", "stop requested")
     record = runs.finalize()
     assert record["status"] == "COMPLETED"
     assert record["diagnosis"]["outcome"]["state"] == "interrupted"
