@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from critiqor.model.diagnosis import Readiness, Severity
+from critiqor.model.usage import Cost
 from critiqor.run.store import Run
 from critiqor.storage.atomic import open_regular_file, write_bytes
 
@@ -63,6 +64,11 @@ class LiveSession(msgspec.Struct, frozen=True, kw_only=True):
     """The beginning of the agent's last message."""
     last_event_at: str | None
     """UTC, ISO 8601."""
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of its model calls."""
+        return Cost(self.cost_usd, self.cost_is_partial, self.model_calls, self.tokens, self.cost_is_estimated)
 
 
 class LiveLimit(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +127,17 @@ class LiveVerdict(msgspec.Struct, frozen=True, kw_only=True):
     announced: list[str] = []
     """Ids of the findings that were announced and not withdrawn."""
 
+    @property
+    def cost(self) -> Cost:
+        """The cost of all model calls."""
+        return Cost(self.cost_usd, self.cost_is_partial, self.model_calls, self.tokens, self.cost_is_estimated)
+
+    @property
+    def announced_findings(self) -> list[LiveFinding]:
+        """The findings that are certain enough to be announced, the worst first."""
+        known = set(self.announced)
+        return [finding for finding in self.findings if finding.id in known]
+
 
 def write_live(run: Run, verdict: LiveVerdict) -> None:
     """Replace live.json. It is not synced to the disk: it can be made again from the journal."""
@@ -135,3 +152,27 @@ def read_live(run: Run) -> LiveVerdict | None:
         return msgspec.json.decode(data, type=LiveVerdict)
     except (OSError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
+
+
+class LiveFile:
+    """live.json of one run, read again only after it was replaced."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._as_of: tuple[int, int] | None = None
+        self.verdict: LiveVerdict | None = None
+        """The latest verdict; None if there is none."""
+
+    def update(self) -> LiveVerdict | None:
+        """Return the latest verdict if it is a new one, else None."""
+        try:
+            found = self._run.paths.live_path(self._run.id).stat()
+        except OSError:
+            return None
+        as_of = (found.st_ino, found.st_mtime_ns)
+        if as_of == self._as_of:
+            return None
+        self._as_of = as_of
+        verdict = read_live(self._run)
+        self.verdict = verdict or self.verdict
+        return verdict

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import random
 from importlib.resources import files
@@ -12,10 +14,13 @@ import jsonschema
 import msgspec
 import pytest
 from live_replay import differences, replay
+from rich.console import Console
 from story import START, Story, interleaved
-from support import Runs, attached, line_of, recorded
+from support import Cli, Runs, attached, line_of, recorded
 from test_schemas import generator
 
+from critiqor.cli.drawings.watch import LiveRun
+from critiqor.cli.verbs import watch
 from critiqor.live.announcements import RETRY_SECONDS, SETTLE_SECONDS, Announcement, Announcer
 from critiqor.live.diagnosis import MAX_FINDINGS, MAX_SESSIONS
 from critiqor.live.event_order import HOLD_SECONDS, EventOrder
@@ -23,6 +28,8 @@ from critiqor.live.recording import MAX_CREDIT, MIN_INTERVAL, LiveRecording
 from critiqor.live.verdict import LIVE_SCHEMA, LiveFinding, LiveVerdict, read_live
 from critiqor.model import Event, event_id_for
 from critiqor.run.store import Run
+from critiqor.run.tail import Follower
+from critiqor.session import abort_session
 
 Record = dict[str, Any]
 
@@ -247,3 +254,53 @@ def test_verdicts_that_take_long_are_made_less_often(followed: Followed, monkeyp
         followed.records(recorded(number + 2, "message_end", payload={"text": f"{number}"}))
         made += followed.live.verdict is not before
     assert 1 <= made <= 1 + MAX_CREDIT + 200 * 0.03 + 1
+
+
+def two_sessions(followed: Followed) -> None:
+    other = Story("agent:main:telegram:7", "run-2", start=START + 500).starts().model(cost=0.5).says("I look it up.")
+    followed.records(*records_of(interleaved(looping().events, other.events)))
+    followed.passes()
+
+
+def test_runs_lists_the_verdict_so_far_of_a_run_in_progress(followed: Followed, cli: Cli) -> None:
+    two_sessions(followed)
+    [listed] = cli("runs", "--json").data
+    assert (listed["status"], listed["so_far"], listed["verdict"], listed["trust"]) == (
+        "MONITORING",
+        True,
+        "review",
+        85,
+    )
+    assert listed["headline"] == followed.verdict.headline and listed["cost_usd"] == pytest.approx(0.55)
+    assert "agent:main:main review, $0.0500, working; agent:main:telegram:7 ready, $0.5000" in listed["sessions"]
+    assert "called 5 times" in cli("runs").out
+
+
+def test_watch_prints_findings_words_and_the_session_of_each_event(followed: Followed, cli: Cli) -> None:
+    two_sessions(followed)
+    abort_session(followed.run_id, runs_dir=followed.runs.folder)
+    follower = Follower(followed.run)
+    lines = cli_lines(follower)
+    assert any("[agent:main:telegram:7] “I look it up.”" in line for line in lines)
+    [finding] = [line for line in lines if "finding, new" in line]
+    assert "medium tool_loop: [agent:main:main]" in finding
+    drawn = drawing_of(follower, followed.verdict)
+    assert "review   85  agent:main:main  working  $0.0500" in drawn
+    assert "ready   100  agent:main:telegram:7  working  $0.5000  “I look it up.”" in drawn
+    assert "medium" in drawn and "called 5 times" in drawn
+
+
+def cli_lines(follower: Follower) -> list[str]:
+    """What `critiqor watch` prints into a pipe."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        watch._print(follower, as_json=False)
+    return output.getvalue().splitlines()
+
+
+def drawing_of(follower: Follower, verdict: LiveVerdict) -> str:
+    """What `critiqor watch` draws on a terminal."""
+    console = Console(width=120, height=40, file=io.StringIO(), color_system=None)
+    with console.capture() as capture:
+        console.print(LiveRun(follower.head, follower.totals(), [], 0, (), verdict))
+    return capture.get()
