@@ -4,7 +4,7 @@ They take run ids or records and return dictionaries; `critiqor.run` has the sam
 Importing it loads no detector: the diagnosis is imported when a run is finalized.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,6 +19,7 @@ from critiqor.storage.normalization import normalize_plugin_event
 
 if TYPE_CHECKING:
     from critiqor.importers import ImportedTrace
+    from critiqor.policy.contract import Contract
 
 __all__ = [
     "SessionPaths",
@@ -120,15 +121,16 @@ def complete_session(
     run: RunReference | None = None,
     runs_dir: str | Path = DEFAULT_RUNS_DIR,
     observe: Callable[[Event], None] | None = None,
+    contracts: "Sequence[Contract]" = (),
 ) -> dict[str, Any]:
     """Finalize a session like `finalize_session`, but return the record without its event log, which can be large.
 
-    `observe` is called with every event while it is sealed, to show progress.
+    `observe` is called with every event while it is sealed, to show progress. `contracts` of a policy are checked, too.
     """
     from critiqor.run.finalization import finalize
 
     store = RunStore(runs_dir)
-    return _with_diagnosis(finalize(_named_run(run, store), store, observe))
+    return _with_diagnosis(finalize(_named_run(run, store), store, observe, contracts))
 
 
 def import_run(trace: "ImportedTrace", runs_dir: str | Path = DEFAULT_RUNS_DIR, **metadata: str) -> dict[str, Any]:

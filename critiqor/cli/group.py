@@ -33,6 +33,7 @@ VERBS = {
     "compare": "Compare a run from before a change with one from after it.",
     "trends": "Show how the runs of one agent change over time.",
     "check": "Check a run against a policy; exit code 3 fails a CI job.",
+    "policy": "Check a policy file, and try its limits and contracts on recorded runs.",
     "benchmark": "Rank a run among the runs of the same benchmark.",
     "visibility": "Show or change who may see a run.",
     "verify": "Check that a run is unchanged since it was sealed, and who signed it.",

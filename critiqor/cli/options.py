@@ -96,29 +96,55 @@ def drop_unset(metadata: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def policy_option(function: _Function) -> _Function:
-    """Add --policy FILE."""
-    return click.option(
-        "--policy",
-        "policy_file",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="Policy, a .toml or .json file.  [default: evidence intact, agent observed, run finished, trust >= 70, "
-        "confidence >= 50, no finding above medium]",
+    """Add --policy FILE, for verbs that check a run against the rules of a policy."""
+    return _policy_option(
+        "Policy, a .toml or .json file.  [default: evidence intact, agent observed, run finished, trust >= 70, "
+        "confidence >= 50, no finding above medium]"
     )(function)
 
 
+def contracts_option(function: _Function) -> _Function:
+    """Add --policy FILE, for verbs that use only the contracts and limits of a policy."""
+    return _policy_option("Policy with contracts, a .toml or .json file.  [default: critiqor.toml]")(function)
+
+
+def _policy_option(text: str) -> Callable[[_Function], _Function]:
+    kind = click.Path(path_type=Path, exists=True, dir_okay=False)
+    return click.option("--policy", "policy_file", type=kind, help=text)
+
+
 def read_policy_option(path: Path | None) -> Policy:
-    """Return the policy that the --policy option names; the default policy without the option."""
+    """Return the policy that the --policy option names.
+
+    Without the option, it is the default policy, with the limits and contracts of the folder's critiqor.toml.
+    """
+    from critiqor.cli.settings import FOLDER_FILE
+    from critiqor.policy.policy_file import DEFAULT_POLICY
+
+    if path is not None:
+        return read_policy_file(path)
+    return read_policy_file(FOLDER_FILE) if FOLDER_FILE.is_file() else DEFAULT_POLICY
+
+
+def read_policy_file(path: Path) -> Policy:
+    """Return the policy in a .toml or .json file, or that in the tables of a critiqor.toml.
+
+    Raises `UsageError` if it is invalid.
+    """
+    from critiqor.cli.settings import FOLDER_FILE
     from critiqor.diagnosis import FAILURE_TYPES
     from critiqor.extensions.entry_points import installed
-    from critiqor.policy.policy_file import DEFAULT_POLICY, PolicyError, parse_policy
+    from critiqor.policy.policy_file import MAX_POLICY_BYTES, PolicyError, parse_policy, parse_policy_tables
 
-    if path is None:
-        return DEFAULT_POLICY
     form = path.suffix.lower()
     if form not in (".toml", ".json"):
         raise UsageError(f"{path.name} is neither a .toml nor a .json file", fix=f"rename {path.name}")
     extension_types = {each.name: each.package for each in installed("critiqor.detectors")}
+    with path.open("rb") as file:
+        content = file.read(MAX_POLICY_BYTES + 1)
     try:
-        return parse_policy(path.read_bytes(), "toml" if form == ".toml" else "json", FAILURE_TYPES, extension_types)
+        if path.name == FOLDER_FILE.name:
+            return parse_policy_tables(content)
+        return parse_policy(content, "toml" if form == ".toml" else "json", FAILURE_TYPES, extension_types)
     except PolicyError as error:
         raise UsageError(f"{path.name}: {error}", fix=f"correct {path.name}") from error

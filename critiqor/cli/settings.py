@@ -29,10 +29,18 @@ KEYS = frozenset(
     }
 )
 """Settings that the user's file may contain."""
+POLICY_TABLES = frozenset({"limits", "contracts", "notify"})
+"""Tables of `critiqor.toml` that are a part of a policy, and no defaults of options."""
+FOLDER_FILE = Path("critiqor.toml")
+"""The file with the settings of the current folder."""
 USER_ONLY = frozenset({"openclaw_command", "redaction"})
 """Settings that the file of a folder may not contain: its author could launch any program, or have secrets recorded."""
 _FOLDER_KEYS = KEYS - USER_ONLY
-_SUBCOMMANDS = {"monitor": ("openclaw",), "attach": ("openclaw",), "detach": ("openclaw",), "lab": ("run", "from-run")}
+_SUBCOMMANDS = {
+    **dict.fromkeys(("monitor", "attach", "detach"), ("openclaw",)),
+    "lab": ("run", "from-run"),
+    "policy": ("test",),
+}
 
 
 def default_map(verbs: Iterable[str]) -> dict[str, Any]:
@@ -53,9 +61,10 @@ def _read_user_file() -> dict[str, Any]:
 
 
 def _read_folder(folder: Path) -> dict[str, Any]:
-    own, shared = folder / "critiqor.toml", folder / "pyproject.toml"
+    own, shared = folder / FOLDER_FILE, folder / "pyproject.toml"
     if own.is_file():
-        return _read_strict(own, _FOLDER_KEYS)
+        settings = _read_strict(own, _FOLDER_KEYS | POLICY_TABLES)
+        return {name: value for name, value in settings.items() if name not in POLICY_TABLES}
     return _read_lenient(shared) if shared.is_file() else {}
 
 

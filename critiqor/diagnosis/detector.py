@@ -7,6 +7,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.model import Event
 from critiqor.spans.agent_run import AgentRun
 
 if TYPE_CHECKING:
@@ -31,6 +32,16 @@ class Detector(Protocol[Observed]):
 
     def findings(self) -> list[Draft]:
         """Return the findings for the observed spans."""
+
+
+class EventDetector(Protocol):
+    """Detects failures in events, because it needs more of them than spans keep: the contracts of a policy."""
+
+    def observe(self, event: Event, /) -> None:
+        """Process one event of any source, in order."""
+
+    def findings(self, *, is_over: bool = False) -> list[Draft]:
+        """Return the findings for the observed events; `is_over` if no more follow."""
 
 
 class RunDetector(ABC, Generic[Observed]):

@@ -7,7 +7,7 @@ there is no trust score.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +16,7 @@ from critiqor.diagnosis.analyses import context_analysis, latency_analysis
 from critiqor.diagnosis.causal_graph import causal_graph
 from critiqor.diagnosis.cost import COST_EVENTS, Ledger
 from critiqor.diagnosis.detection import Detection
+from critiqor.diagnosis.detector import EventDetector
 from critiqor.diagnosis.detectors import BUILT_IN
 from critiqor.diagnosis.detectors.inspection_incomplete import TYPE as INSPECTION_INCOMPLETE
 from critiqor.diagnosis.detectors.timeout import is_timeout
@@ -94,7 +95,9 @@ class Spending(NamedTuple):
 class Diagnoser:
     """Observes every event of a recording once, and diagnoses the recording."""
 
-    def __init__(self) -> None:
+    def __init__(self, event_detectors: Sequence[EventDetector] = ()) -> None:
+        """`event_detectors` also observe every event, and their findings count like all others."""
+        self._event_detectors = event_detectors
         self._recording = Recording()
         self._ledger = Ledger()
         self._totals = Totals()
@@ -111,6 +114,8 @@ class Diagnoser:
     def observe(self, event: Event) -> None:
         """Process the next event."""
         self._recording.observe(event)
+        for detector in self._event_detectors:
+            detector.observe(event)
         session_key = event.session_key
         if session_key is not None and session_key not in self._session_numbers:
             self._session_numbers[session_key] = len(self._session_numbers) + 1
@@ -156,6 +161,7 @@ class Diagnoser:
         drafts = without_explained([*self._detection.findings(), *so_far], self._detection.explained)
         if is_recording:
             drafts = [draft for draft in drafts if draft.type != INSPECTION_INCOMPLETE]
+        drafts += self._drafts_of_events(is_over=False)
         causes = _by_cause(self._advised(drafts))
         self._waste = {cause: self._waste.get(cause) or Waste() for cause in causes}
         found = [_finding(cause, same, self._waste[cause]) for cause, same in causes.items()]
@@ -190,6 +196,7 @@ class Diagnoser:
         checker.conclude()
         detection = self._detection
         drafts = without_explained([*detection.conclude(timing), *checker.judged.all], detection.explained)
+        drafts += self._drafts_of_events(is_over=True)
         waste = detection.waste_of(drafts)
         causes = _by_cause(self._advised(drafts))
         is_observed = recording.can_be_judged
@@ -237,6 +244,9 @@ class Diagnoser:
             timeline=timing,
             playbook=playbook(run_id, findings, main, graph, name_places=len(verdict.sessions) > 1),
         )
+
+    def _drafts_of_events(self, *, is_over: bool) -> list[Draft]:
+        return [draft for detector in self._event_detectors for draft in detector.findings(is_over=is_over)]
 
     def _advised(self, drafts: list[Draft]) -> list[Draft]:
         """Return drafts whose advice fits the whole recording: a detector of one agent run does not know the others."""

@@ -35,6 +35,7 @@ from critiqor.policy.gate import apply_policy
 from critiqor.policy.policy_file import DEFAULT_POLICY, Policy
 from critiqor.privacy.trace import anonymous_profile
 from critiqor.privacy.visibility import EXPORT
+from critiqor.run.diagnosis import contract_results
 from critiqor.run.store import Run
 from critiqor.run.view import RunView
 from critiqor.storage.seals.digests import file_digest
@@ -136,7 +137,8 @@ def _gather_report(view: RunView, options: ExportOptions) -> Gathered:
 
 def _gather_gate(view: RunView, options: ExportOptions) -> Gathered:
     report = _report(view)
-    gate = apply_policy(options.policy, report.diagnosis, view.verify())
+    contracts = contract_results(view.run, report.diagnosis, options.policy.contracts)
+    gate = apply_policy(options.policy, report.diagnosis, view.verify(), contracts)
     return Gathered(GateReport(report, gate), integrity_notes(view))
 
 

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from critiqor.lab.model.model_script import Script, Step
 from critiqor.model.diagnosis import OutcomeState, Readiness, Severity, TaskVerdict
+from critiqor.policy.contract import Contract
 
 Platform = Literal["embedded", "openclaw"]
 """What a scenario is played on: the embedded loop or a real OpenClaw."""
@@ -222,6 +223,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     config: dict[str, Any] = {}
     """Settings of the agent, merged over those of the lab."""
     fault_free: FaultFree = FaultFree()
+    contracts: tuple[Contract, ...] = ()
+    """Contracts of a policy, which are checked when the run is finalized."""
     expect: Expectation
 
     @property

@@ -34,6 +34,8 @@ from critiqor.lab.scenario import (
     World,
 )
 from critiqor.model import Coverage
+from critiqor.policy.contract import After, AtMost, Before, Contract, Never, OnlyIf
+from critiqor.policy.policy_file import PolicyError, check_contracts
 
 MAX_BYTES = 1_000_000
 """Maximum size of a scenario file in bytes."""
@@ -62,6 +64,12 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "fault_free.tools": ScriptedTool,
     "fault_free.tools.answers": ToolAnswer,
     "fault_free.provider": Provider,
+    "contracts": Contract,
+    "contracts.never": Never,
+    "contracts.before": Before,
+    "contracts.after": After,
+    "contracts.at_most": AtMost,
+    "contracts.only_if": OnlyIf,
     "expect": Expectation,
 }
 
@@ -167,6 +175,12 @@ def _check(scenario: Scenario) -> None:
     for key in ("tools", "helpers"):
         if getattr(scenario.world, key) and "openclaw" in scenario.on:
             raise _InvalidScenarioError(f'world.{key}: only the embedded loop supports them; add on = ["embedded"]')
+    try:
+        check_contracts(scenario.contracts)
+    except PolicyError as error:
+        raise _InvalidScenarioError(str(error)) from error
+    if scenario.contracts and scenario.world.clock is not None:
+        raise _InvalidScenarioError("contracts: a scenario with world.clock cannot have any")
     if len(scenario.on) < 2 and not scenario.because:
         raise _InvalidScenarioError(f"because: missing; explain why the scenario runs on {scenario.on[0]} only")
 

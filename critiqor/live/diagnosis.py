@@ -19,6 +19,8 @@ from critiqor.model import Coverage, Diagnosis, Event, Finding, SessionDiagnosis
 from critiqor.model.diagnosis import severity_rank
 from critiqor.model.sanitize import excerpt
 from critiqor.model.usage import Cost
+from critiqor.policy.contract import Contract
+from critiqor.run.diagnosis import contract_checker
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.redaction import Redactor
 from critiqor.timeline import Timing
@@ -38,11 +40,13 @@ _NOTHING_KNOWN = SessionActivity()
 class LiveDiagnosis:
     """Observes the events of a recording in their true order, and judges it at any time."""
 
-    def __init__(self, run_id: str, counter: CoverageCounter) -> None:
+    def __init__(self, run_id: str, counter: CoverageCounter, contracts: Sequence[Contract] = ()) -> None:
+        """`contracts` are those of the policy, which are checked event by event."""
         self._run_id = run_id
         self._counter = counter
         self._redactor = Redactor(b"")
-        self._diagnoser = Diagnoser()
+        checker = contract_checker(contracts)
+        self._diagnoser = Diagnoser([checker] if checker is not None else ())
         self._activities = SessionActivities()
         self._supervised: list[Event] = []
         self.events = 0

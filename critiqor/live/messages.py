@@ -16,6 +16,8 @@ class WorkerTask(msgspec.Struct, frozen=True, kw_only=True):
     limits: msgspec.Raw
     """The limits of the policy as JSON, or null. They are decoded in the process, so that the monitor, which has to
     start quickly, loads no detector."""
+    contracts: msgspec.Raw
+    """The contracts of the policy as a list in JSON."""
 
 
 class WorkerMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -6,6 +6,7 @@ Nothing here writes into the evidence, and no lock is taken, so a recorder never
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import msgspec
 
@@ -16,6 +17,7 @@ from critiqor.live.limits import DayFile, RecordingLimits
 from critiqor.live.verdict import LiveLimit, LiveVerdict, read_live, write_live
 from critiqor.model import Coverage, Event
 from critiqor.model.record import Cut
+from critiqor.policy.contract import Contract
 from critiqor.policy.limits import Limits
 from critiqor.run.store import Run
 from critiqor.run.tail import Follower, Update
@@ -37,11 +39,13 @@ MAX_AUDITED_BYTES = 64 << 20
 class LiveRecording:
     """Follows one run that is being recorded."""
 
-    def __init__(self, run: Run, limits: Limits | None = None) -> None:
+    def __init__(self, run: Run, limits: Limits | None = None, contracts: Sequence[Contract] = ()) -> None:
+        """`limits` and `contracts` are those of the policy."""
         self.run = run
+        self._contracts = contracts
         self._follower = Follower(run)
         self._order = EventOrder()
-        self._diagnosis = LiveDiagnosis(run.id, self._follower.counter)
+        self._diagnosis = LiveDiagnosis(run.id, self._follower.counter, contracts)
         before = read_live(run)
         known = before.findings if before is not None else []
         announced = set(before.announced) if before is not None else set()
@@ -134,7 +138,7 @@ class LiveRecording:
         began = time.thread_time()
         self._order.take()  # they are read again
         counter = CoverageCounter()
-        self._diagnosis = LiveDiagnosis(self.run.id, counter)
+        self._diagnosis = LiveDiagnosis(self.run.id, counter, self._contracts)
         for event in self._follower.read_again(counter):
             self._diagnosis.observe(event)
         self._follower.recount(counter)

@@ -23,6 +23,7 @@ from critiqor.live.limits import is_recent
 from critiqor.live.messages import WorkerMessage, WorkerTask
 from critiqor.live.recording import LiveRecording
 from critiqor.live.verdict import STOP_REQUESTED
+from critiqor.policy.contract import Contract
 from critiqor.policy.limits import Limits
 from critiqor.run.store import Run
 
@@ -40,7 +41,8 @@ class Worker:
 
     def __init__(self, task: WorkerTask, output: BinaryIO) -> None:
         limits = msgspec.json.decode(task.limits, type=Limits | None)
-        self._live = LiveRecording(Run.load(task.run_id, task.runs_dir), limits)
+        contracts = msgspec.json.decode(task.contracts, type=list[Contract])
+        self._live = LiveRecording(Run.load(task.run_id, task.runs_dir), limits, contracts)
         self._output = output
         self._failed_reads = 0
 

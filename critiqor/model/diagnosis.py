@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -375,6 +375,26 @@ class DiagnosisCoverage(msgspec.Struct, frozen=True, kw_only=True):
     """The same facts, as sentences."""
 
 
+class ContractResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one contract of the policy that a run was diagnosed with."""
+
+    id: str
+    definition: dict[str, Any]
+    """The contract as in the policy, so that the run can be diagnosed again in the same way."""
+    violations: int
+    not_evaluated: int = 0
+    """How often an expression could not be evaluated, because an event had no such key or a value of another type."""
+    problem: str | None = None
+    """The expression and the reason, the first time; null if all could be evaluated."""
+    problem_event: str | None = None
+    """The event on which it could not be evaluated."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is known not to be violated."""
+        return not self.violations and not self.not_evaluated
+
+
 class Diagnosis(msgspec.Struct, kw_only=True):
     """The diagnosis of the sealed evidence of one run."""
 
@@ -416,6 +436,8 @@ class Diagnosis(msgspec.Struct, kw_only=True):
     playbook: Playbook
     extensions: list[DetectorRun] = msgspec.field(default_factory=list)
     """The detectors of installed extensions that ran, and those that failed; empty if none is installed."""
+    contracts: list[ContractResult] = msgspec.field(default_factory=list)
+    """The contracts that were checked; empty without a policy that has any."""
 
     @property
     def has_several_sessions(self) -> bool:

@@ -17,7 +17,7 @@ PatternName = Literal["never", "always", "require", "before", "after", "at_most"
 PATTERNS: tuple[PatternName, ...] = get_args(PatternName)
 
 
-class Never(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Never(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """`call` never happens once `after` has happened."""
 
     call: Expression
@@ -26,7 +26,7 @@ class Never(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What both events have in common: the earlier one is `first`."""
 
 
-class Before(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Before(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """`call` happens only if `needs` has happened before."""
 
     call: Expression
@@ -35,7 +35,7 @@ class Before(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What both events have in common: the earlier one, that of `needs`, is `first`."""
 
 
-class After(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class After(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Each `call` is followed by `needs` before the end."""
 
     call: Expression
@@ -44,14 +44,14 @@ class After(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What both events have in common: the earlier one, that of `call`, is `first`."""
 
 
-class AtMost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AtMost(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """`call` happens at most so many times."""
 
     call: Expression
     times: Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
-class OnlyIf(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OnlyIf(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """`call` happens only if `holds` is true of it."""
 
     call: Expression

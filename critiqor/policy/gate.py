@@ -6,12 +6,13 @@ may have failures.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from critiqor.diagnosis.detectors import CONTRACT_VIOLATION
 from critiqor.diagnosis.scoring import judge
-from critiqor.model.diagnosis import Diagnosis, Finding, severity_rank
+from critiqor.model.diagnosis import ContractResult, Diagnosis, Finding, severity_rank
 from critiqor.model.formatting import counted, format_place, format_session, format_sessions, list_names
 from critiqor.model.report import GateResult, RuleResult
 from critiqor.model.verdict import Integrity, why_unobserved
@@ -24,13 +25,20 @@ def counting_findings(policy: Policy, diagnosis: Diagnosis) -> list[Finding]:
     return [each for each in counted_types if each.extension is None or is_counted(policy, each.extension.package)]
 
 
-def apply_policy(policy: Policy, diagnosis: Diagnosis, integrity: Integrity) -> GateResult:
-    """Check a run against a policy. `integrity` says whether the evidence of the run is still what was sealed."""
+def apply_policy(
+    policy: Policy, diagnosis: Diagnosis, integrity: Integrity, contracts: Sequence[ContractResult] = ()
+) -> GateResult:
+    """Check a run against a policy. `integrity` says whether the evidence of the run is still what was sealed.
+
+    `contracts` are the results of the contracts of the policy.
+    """
     findings = counting_findings(policy, diagnosis)
     intact = [_intact(integrity)] if policy.require_intact else []
     intact += [_signed(integrity)] if policy.require_signed else []
     rules = (rule for rule in given_rules(policy) if rule in _CHECKS)
     results = [*intact, *(_CHECKS[rule](policy, diagnosis, findings) for rule in rules)]
+    if policy.contracts and CONTRACT_VIOLATION not in policy.allowed_types:
+        results.append(_contracts(policy, contracts))
     if not integrity.is_intact:
         results = [_unproven(result) if result.rule == "min_trust" else result for result in results]
     return GateResult(
@@ -40,6 +48,25 @@ def apply_policy(policy: Policy, diagnosis: Diagnosis, integrity: Integrity) -> 
         sessions=format_sessions(diagnosis) if integrity.is_intact else None,
         checks=integrity.checks,
     )
+
+
+def _contracts(policy: Policy, results: Sequence[ContractResult]) -> RuleResult:
+    """Check that every contract is known to hold: one that could not be evaluated may be violated."""
+    known = {result.id: result for result in results}
+    broken = [each.id for each in policy.contracts if each.id not in known or not known[each.id].holds]
+    texts = []
+    for name in broken:
+        result = known.get(name)
+        if result is None:
+            texts.append(f"{name} was not checked")
+        elif result.violations:
+            texts.append(f"{name} is violated {counted(result.violations, 'time')}")
+        else:
+            texts.append(f"{name} could not be evaluated on {result.problem_event}: {result.problem}")
+    total = counted(len(policy.contracts), "contract")
+    text = "; ".join(texts) or f"{total} checked, none is violated"
+    ids = [each.id for each in policy.contracts]
+    return RuleResult(rule="contracts", limit=ids, actual=broken, passed=not broken, explanation=text)
 
 
 def _intact(integrity: Integrity) -> RuleResult:

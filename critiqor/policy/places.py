@@ -6,9 +6,13 @@ import re
 import tomllib
 from typing import Any, NamedTuple
 
+from critiqor.model.sanitize import excerpt
+
 KeyPath = tuple[str | int, ...]
 """Keys and positions in lists that lead to a value, such as `("contracts", 1, "before", "needs")`."""
 
+MAX_KEY = 80
+"""Maximum number of characters of a key that a message names."""
 _TOKEN = re.compile(
     r'(?P<text>"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\')'
     r"|(?P<comment>\#[^\n]*+)|(?P<open>[\[{])|(?P<close>[\]}])|(?P<line>\n)",
@@ -27,7 +31,8 @@ def format_key(path: KeyPath) -> str:
     """Return the name of a key as in `contracts[0].before.needs`."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        name = f"[{part}]" if isinstance(part, int) else excerpt(part, MAX_KEY)
+        text += name if isinstance(part, int) or not text else f".{name}"
     return text
 
 

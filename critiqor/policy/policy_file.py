@@ -16,16 +16,15 @@ import msgspec
 from msgspec import Meta
 
 from critiqor.model.diagnosis import SEVERITIES, Severity
+from critiqor.model.sanitize import excerpt
 from critiqor.policy.contract import PATTERNS, After, AtMost, Before, Contract, Never, OnlyIf
 from critiqor.policy.limits import LIMIT_NAMES, Limit, Limits
-from critiqor.policy.places import KeyPath, TomlPlaces, format_key
+from critiqor.policy.places import MAX_KEY, KeyPath, TomlPlaces, format_key
 
 MAX_POLICY_BYTES = 64 * 1024
 """Maximum size of a policy file."""
 MAX_CONTRACTS = 200
 """Maximum number of contracts of a policy."""
-MAX_KEY = 80
-"""Maximum number of characters of an unknown key that is compared with the known ones."""
 TABLES = ("limits", "contracts", "notify")
 """The tables of a policy, which can also be in `critiqor.toml`."""
 Score = Annotated[int, Meta(ge=0, le=100)]
@@ -133,6 +132,14 @@ def parse_policy_tables(content: bytes) -> Policy:
     return msgspec.structs.replace(DEFAULT_POLICY, **{name: getattr(tables, name) for name in TABLES})
 
 
+def check_contracts(contracts: tuple[Contract, ...]) -> None:
+    """Check contracts that are not in a policy file. Raises `PolicyError` if one is invalid."""
+    try:
+        _check_contracts(contracts)
+    except _Mistake as mistake:
+        raise PolicyError(f"{format_key(mistake.path)}: {mistake}") from mistake
+
+
 def _decoded(content: bytes, form: Literal["toml", "json"]) -> dict[str, Any]:
     if len(content) > MAX_POLICY_BYTES:
         raise PolicyError(f"it has {len(content)} bytes, at most {MAX_POLICY_BYTES} are allowed")
@@ -156,6 +163,9 @@ def _converted(document: dict[str, Any]) -> Policy:
     ):
         if not isinstance(document.get(name, kind()), kind):
             raise _Mistake((name,), f"it must be a {what}")
+    for name, limit in limits.items():
+        if limit is None:
+            raise _Mistake(("limits", name), "it has no value; remove the key if you do not want this limit")
     if len(contracts) > MAX_CONTRACTS:
         raise _Mistake(("contracts",), f"there are {len(contracts)} contracts, at most {MAX_CONTRACTS} are allowed")
     given = {**document, "limits": {name: _as_table(value) for name, value in limits.items()}}
@@ -174,15 +184,23 @@ def _as_table(limit: object) -> object:
 
 
 def _check_contracts(contracts: tuple[Contract, ...]) -> None:
+    if not contracts:
+        return
+    from critiqor.policy.patterns import CompiledContract, ContractError
+
     ids: dict[str, int] = {}
     for number, contract in enumerate(contracts):
-        path = ("contracts", number)
+        path: KeyPath = ("contracts", number)
         if contract.id in ids:
             raise _Mistake((*path, "id"), f"contracts[{ids[contract.id]}] has the id {contract.id!r}, too")
         ids[contract.id] = number
         if len(contract.patterns) != 1:
             given = f"it has {', '.join(contract.patterns)}" if contract.patterns else "it has none"
             raise _Mistake(path, f"a contract needs exactly one of {', '.join(PATTERNS)}; {given}")
+        try:
+            CompiledContract(contract)
+        except ContractError as error:
+            raise _Mistake((*path, *error.keys), str(error), error.source, error.offset) from error
 
 
 def _located(mistake: _Mistake, content: bytes, form: Literal["toml", "json"]) -> str:
@@ -214,7 +232,8 @@ def _check_keys(document: Mapping[str, Any]) -> None:
     known = Policy.__struct_fields__
     for key, value in document.items():
         if key not in known:
-            rules = f"there is no rule {key!r}{_suggestion(key, known)}; the rules are {', '.join(known)}"
+            name = excerpt(key, MAX_KEY)
+            rules = f"there is no rule {name!r}{_suggestion(name, known)}; the rules are {', '.join(known)}"
             raise _Mistake((key,), rules)
         # An empty limit, as left by a template, must not switch a rule off.
         if value is None:
@@ -237,7 +256,7 @@ def _check_types(policy: Policy, own: Collection[str], extension_types: Mapping[
 
 
 def _suggestion(word: str, known: Collection[str]) -> str:
-    close = get_close_matches(word[:MAX_KEY], known, n=1)
+    close = get_close_matches(word, known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
@@ -257,8 +276,8 @@ def _described(error: msgspec.ValidationError) -> _Mistake:
     path: KeyPath = tuple(int(found[2]) if found[2] else found[1] for found in _KEY.finditer(where))
     last = path[-1] if path else ""
     if unknown := _UNKNOWN.fullmatch(what):
-        known = _known_keys(path)
-        text = f"there is no key {unknown[1]!r}{_suggestion(unknown[1], known)}; the keys are {', '.join(known)}"
+        known, name = _known_keys(path), excerpt(unknown[1], MAX_KEY)
+        text = f"there is no key {name!r}{_suggestion(name, known)}; the keys are {', '.join(known)}"
         return _Mistake((*path, unknown[1]), text)
     choices = _CHOICES.get(last) if isinstance(last, str) else None
     if choices and path[0] == "contracts" and last == "per":

@@ -10,6 +10,7 @@ from critiqor.model import (
     CausalGraph,
     CausalStep,
     Claim,
+    ContractResult,
     DetectorRun,
     Diagnosis,
     FailureAnalysis,
@@ -96,6 +97,19 @@ def anonymous_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
         timeline=None if diagnosis.timeline is None else _timeline(diagnosis.timeline),
         playbook=Playbook(changes=[], prompt=None),
         extensions=[_detector_run(run) for run in diagnosis.extensions],
+        contracts=[_contract(result, number) for number, result in enumerate(diagnosis.contracts, 1)],
+    )
+
+
+def _contract(result: ContractResult, number: int) -> ContractResult:
+    """Return how often a contract is violated; what it demands is a text of the user."""
+    return ContractResult(
+        id=f"contract_{number:03d}",
+        definition={},
+        violations=result.violations,
+        not_evaluated=result.not_evaluated,
+        problem=None if result.problem is None else WITHHELD,
+        problem_event=None if result.problem_event is None else replacements.cited(result.problem_event),
     )
 
 

@@ -18,7 +18,7 @@ from critiqor.live.verdict import STOP_REQUESTED, LiveLimit
 from critiqor.run.store import Run
 
 if TYPE_CHECKING:
-    from critiqor.policy.limits import Limits
+    from critiqor.policy.policy_file import Policy
 
 CONCLUDE_SECONDS = 20.0
 """How long the conclusion may take; a verdict that takes longer is left to `critiqor finalize`."""
@@ -36,9 +36,14 @@ class LiveWorker:
     both in a thread.
     """
 
-    def __init__(self, run: Run, limits: Limits | None, announce: Announce, stop: Stop) -> None:
-        given = msgspec.Raw(msgspec.json.encode(limits))
-        task = WorkerTask(runs_dir=str(run.paths.runs_dir), run_id=run.id, limits=given)
+    def __init__(self, run: Run, policy: Policy | None, announce: Announce, stop: Stop) -> None:
+        limits, contracts = (policy.limits, policy.contracts) if policy is not None else (None, ())
+        task = WorkerTask(
+            runs_dir=str(run.paths.runs_dir),
+            run_id=run.id,
+            limits=msgspec.Raw(msgspec.json.encode(limits)),
+            contracts=msgspec.Raw(msgspec.json.encode(contracts)),
+        )
         self._task = msgspec.json.encode(task) + b"\n"
         self._announce = announce
         self._stop = stop

@@ -187,7 +187,7 @@ class _MonitoredRun:
         self._sampler = ResourceSampler(self._supervisor.descendants)
         self._sampler.start()
         if self._options.live:
-            self._live = LiveWorker(self._run, self._options.limits, self._announce, self._stop)
+            self._live = LiveWorker(self._run, self._options.policy, self._announce, self._stop)
             self._live.start()
 
     def _stop(self, limit: LiveLimit) -> None:

@@ -15,7 +15,7 @@ from critiqor.openclaw import container_of, is_detached_exec, plugin_folder, wri
 from critiqor.run.store import Run
 
 if TYPE_CHECKING:
-    from critiqor.policy.limits import Limits
+    from critiqor.policy.policy_file import Policy
 
 DEFAULT_ARGUMENTS = ("chat",)
 ATTACH_GRACE_SECONDS = 30.0
@@ -40,8 +40,8 @@ class MonitorOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether OpenClaw writes its diagnostics timeline."""
     live: bool = True
     """Whether the run is diagnosed while it is recorded, into live.json."""
-    limits: Limits | None = None
-    """What the agent may spend and repeat; exceeding one can end the process."""
+    policy: Policy | None = None
+    """Its limits and contracts apply while the agent works; a limit can end the process."""
     deep_profile: bool = False
     """Whether every Node process writes profiles. They slow it down, which is noted wherever its timings are shown."""
 

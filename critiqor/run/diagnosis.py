@@ -6,7 +6,7 @@ The evidence is never changed, and it can be diagnosed again at any time.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +18,7 @@ from critiqor.errors import BrokenRecordError, CritiqorError, NoActiveSessionErr
 from critiqor.extensions.entry_points import installed
 from critiqor.model import (
     ClaimStatus,
+    ContractResult,
     Coverage,
     Diagnosis,
     Event,
@@ -31,8 +32,9 @@ from critiqor.model import (
 )
 from critiqor.model.diagnosis import count_claims
 from critiqor.model.event import place_of
-from critiqor.model.formatting import format_sessions
+from critiqor.model.formatting import counted, format_sessions
 from critiqor.model.verdict import Check
+from critiqor.policy.contract import Contract
 from critiqor.run.finalization import seal_aborted
 from critiqor.run.importing import import_facts
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
@@ -47,6 +49,7 @@ from critiqor.timeline import Timing
 
 if TYPE_CHECKING:
     from critiqor.importers import ImportedTrace
+    from critiqor.policy.contracts import ContractChecker
 
 MAX_CITED = 8
 """Maximum number of events that are cited for one finding of a trace."""
@@ -97,8 +100,11 @@ class Rediagnosis(msgspec.Struct, frozen=True, kw_only=True):
 class RunDiagnosis:
     """Diagnoses a run: passes each event to the diagnoser and to the timing of its timeline file, as far as sealed."""
 
-    def __init__(self, timeline: Path | None = None, sealed_bytes: int | None = None) -> None:
-        self._diagnoser = Diagnoser()
+    def __init__(
+        self, timeline: Path | None = None, sealed_bytes: int | None = None, contracts: Sequence[Contract] = ()
+    ) -> None:
+        self._checker = contract_checker(contracts)
+        self._diagnoser = Diagnoser([self._checker] if self._checker is not None else ())
         self._timing = Timing(timeline if sealed_bytes is not None else None, sealed_bytes)
         self._events = 0
 
@@ -120,12 +126,52 @@ class RunDiagnosis:
         if values:
             self._diagnoser.look_up(events if evidence is None else events_containing(evidence, values))
         diagnosis = self._diagnoser.conclude(run_id, digest, coverage, iso_from_ms(now_ms()), self._timing.summary())
+        if self._checker is not None:
+            diagnosis.contracts = self._checker.results()
         extensions = installed("critiqor.detectors") if evidence is not None else []
         if evidence is None or not extensions:
             return diagnosis
         from critiqor.extensions.detection import run_detectors
 
         return add_extensions(diagnosis, run_detectors(extensions, evidence, self._events))
+
+
+def contract_checker(contracts: Sequence[Contract]) -> ContractChecker | None:
+    """Return the detector that checks contracts on the events of a recording; None without contracts."""
+    if not contracts:
+        return None
+    from critiqor.policy.contracts import ContractChecker  # imports CEL
+
+    return ContractChecker(contracts)
+
+
+def check_contracts(events: Iterable[Event], contracts: Sequence[Contract]) -> list[ContractResult]:
+    """Return what becomes of contracts on the events of a recording."""
+    checker = contract_checker(contracts)
+    if checker is None:
+        return []
+    for event in events:
+        checker.observe(event)
+    return checker.results()
+
+
+def contract_results(run: Run, diagnosis: Diagnosis, contracts: Sequence[Contract]) -> list[ContractResult]:
+    """Return what becomes of contracts on a run: from its diagnosis if it was made with them, else from its events."""
+    known = {msgspec.json.encode(each.definition): each for each in diagnosis.contracts}
+    wanted = [msgspec.json.encode(contract) for contract in contracts]
+    if all(each in known for each in wanted):
+        return [known[each] for each in wanted]
+    return check_contracts(run.events(), contracts)
+
+
+def _stored_contracts(diagnosis: Diagnosis) -> list[Contract]:
+    """Return the contracts that a diagnosis was made with; none if they were changed and are not valid any more."""
+    try:
+        contracts = [msgspec.convert(each.definition, Contract) for each in diagnosis.contracts]
+        contract_checker(contracts)
+    except ValueError:
+        return []
+    return contracts
 
 
 def diagnose_run(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
@@ -139,8 +185,11 @@ def load_diagnosis(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict
     return cast("dict[str, Any]", msgspec.to_builtins(records.load_diagnosis(paths, run_id)))
 
 
-def diagnose(run: Run) -> Diagnosis:
-    """Diagnose a run again from its sealed evidence, and save the diagnosis. An aborted run is sealed first."""
+def diagnose(run: Run, contracts: Sequence[Contract] | None = None) -> Diagnosis:
+    """Diagnose a run again from its sealed evidence, and save the diagnosis. An aborted run is sealed first.
+
+    Without `contracts`, those of its last diagnosis are checked again.
+    """
     head = run.head()
     if head.status in records.ACTIVE:
         raise NoActiveSessionError(f"{run.id} is not finalized yet", fix=f"critiqor finalize {run.id}")
@@ -151,20 +200,27 @@ def diagnose(run: Run) -> Diagnosis:
     if seal is None or file_digest(run.evidence_path) != seal.digest:
         message = f"the evidence of {run.id} was changed after sealing, so it is not diagnosed"
         raise BrokenRecordError(message, fix=f"critiqor verify {run.id}")
-    diagnosis = _diagnose_sealed(run.evidence_path, run.id, seal.digest, run.coverage(), run.timeline_path)
+    if contracts is None:
+        before = _last_diagnosis(run)
+        contracts = _stored_contracts(before) if before is not None else ()
+    diagnosis = _diagnose_sealed(run, seal.digest, contracts)
     with exclusive(run.paths.lock_path):
         write_diagnosis(run.diagnosis_path, diagnosis)
         records.rewrite_diagnosis(run.paths, run.id, diagnosis)
     return diagnosis
 
 
-def diagnose_again(run: Run) -> Rediagnosis:
+def diagnose_again(run: Run, contracts: Sequence[Contract] | None = None) -> Rediagnosis:
     """Diagnose a run again. Return how the result differs from the previous diagnosis."""
+    before = _last_diagnosis(run)
+    return _changes(before, diagnose(run, contracts))
+
+
+def _last_diagnosis(run: Run) -> Diagnosis | None:
     try:
-        before: Diagnosis | None = records.load_diagnosis(run.paths, run.id)
+        return records.load_diagnosis(run.paths, run.id)
     except CritiqorError:
-        before = None
-    return _changes(before, diagnose(run))
+        return None
 
 
 def check_diagnosis(run: Run) -> Check:
@@ -184,7 +240,8 @@ def check_diagnosis(run: Run) -> Check:
         text = f"diagnosis.json was made by {made}, this is {now}, so it cannot be compared with a new diagnosis"
         return Check(name="rediagnosis", state="not checked", explanation=text, fix=fix)
     coverage = run.coverage()
-    diagnoser = RunDiagnosis(run.timeline_path, coverage.timeline.bytes if coverage.timeline is not None else None)
+    timeline_bytes = coverage.timeline.bytes if coverage.timeline is not None else None
+    diagnoser = RunDiagnosis(run.timeline_path, timeline_bytes, _stored_contracts(stored))
     for event in run.events():
         diagnoser.observe(event)
     made_now = diagnoser.conclude(run.id, stored.evidence_digest, coverage, events=run.events())
@@ -224,19 +281,21 @@ def _changes(before: Diagnosis | None, after: Diagnosis) -> Rediagnosis:
     )
 
 
-def _diagnose_sealed(
-    document: Path, run_id: str, digest: str, coverage: Coverage, timeline: Path | None = None
-) -> Diagnosis:
-    """Diagnose a sealed session.json together with the timeline file of its run, as far as that was sealed."""
-    diagnoser = RunDiagnosis(timeline, coverage.timeline.bytes if coverage.timeline is not None else None)
-    for event in read_sealed_events(document):
+def _diagnose_sealed(run: Run, digest: str, contracts: Sequence[Contract]) -> Diagnosis:
+    """Diagnose the sealed evidence of a run together with its timeline file, as far as that was sealed."""
+    coverage = run.coverage()
+    timeline_bytes = coverage.timeline.bytes if coverage.timeline is not None else None
+    diagnoser = RunDiagnosis(run.timeline_path, timeline_bytes, contracts)
+    for event in read_sealed_events(run.evidence_path):
         diagnoser.observe(event)
-    return diagnoser.conclude(run_id, digest, coverage, document)
+    return diagnoser.conclude(run.id, digest, coverage, run.evidence_path)
 
 
-def _diagnose_events(run_id: str, digest: str, events: list[Event], coverage: Coverage) -> Diagnosis:
+def _diagnose_events(
+    run_id: str, digest: str, events: list[Event], coverage: Coverage, contracts: Sequence[Contract]
+) -> Diagnosis:
     """Diagnose events that are in no sealed session.json; for the detectors of extensions, one is written."""
-    diagnoser = RunDiagnosis()
+    diagnoser = RunDiagnosis(contracts=contracts)
     for event in events:
         diagnoser.observe(event)
     if not installed("critiqor.detectors"):
@@ -251,20 +310,21 @@ def _diagnose_events(run_id: str, digest: str, events: list[Event], coverage: Co
         return diagnoser.conclude(run_id, digest, coverage, document)
 
 
-def diagnose_trace(trace: ImportedTrace, digest: str = "") -> Diagnosis:
+def diagnose_trace(trace: ImportedTrace, digest: str = "", contracts: Sequence[Contract] = ()) -> Diagnosis:
     """Diagnose a trace from another recorder, or from another runs folder. Nothing is written."""
     if trace.coverage is not None:
-        return _diagnose_events(trace.trace_id, digest, trace.events, trace.coverage)
+        return _diagnose_events(trace.trace_id, digest, trace.events, trace.coverage, contracts)
     counter = CoverageCounter()
     for event in trace.events:
         counter.count(event)
     counter.count(Event(event_type=EventType.RUN_IMPORTED, source_layer="supervisor", payload=import_facts(trace)))
-    return _diagnose_events(trace.trace_id, digest, trace.events, counter.build_coverage(Redactor(b"")))
+    coverage = counter.build_coverage(Redactor(b""))
+    return _diagnose_events(trace.trace_id, digest, trace.events, coverage, contracts)
 
 
-def trace_verdict(trace: ImportedTrace) -> TraceVerdict:
+def trace_verdict(trace: ImportedTrace, contracts: Sequence[Contract] = ()) -> TraceVerdict:
     """Diagnose a trace from another recorder in one line, citing its events by their numbers. Nothing is written."""
-    diagnosis = diagnose_trace(trace)
+    diagnosis = diagnose_trace(trace, contracts=contracts)
     findings = [
         TraceFinding(
             finding.type,
@@ -283,9 +343,14 @@ def trace_verdict(trace: ImportedTrace) -> TraceVerdict:
         task=diagnosis.outcome.task.verdict,
         claims=count_claims(diagnosis.claims),
         findings=findings,
-        notes=trace.notes,
+        notes=[*trace.notes, *map(_unknown_contract, filter(lambda each: each.not_evaluated, diagnosis.contracts))],
         sessions=format_sessions(diagnosis),
     )
+
+
+def _unknown_contract(result: ContractResult) -> str:
+    times = counted(result.not_evaluated, "time")
+    return f"the contract {result.id} could not be evaluated {times}, first on {result.problem_event}: {result.problem}"
 
 
 def _number(event_id: str | None) -> int | None:

@@ -6,8 +6,8 @@ began, so every attempt seals the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -27,6 +27,9 @@ from critiqor.storage.seals.record_digest import record_digest
 from critiqor.storage.seals.signatures import evidence_message
 from critiqor.storage.seals.signing_key import sign
 
+if TYPE_CHECKING:
+    from critiqor.policy.contract import Contract
+
 Observer = Callable[[Event], None]
 
 
@@ -35,17 +38,19 @@ class _Finalized(NamedTuple):
     diagnosis: Diagnosis
 
 
-def finalize(run: Run | None, store: RunStore, observe: Observer | None = None) -> Run:
+def finalize(
+    run: Run | None, store: RunStore, observe: Observer | None = None, contracts: Sequence[Contract] = ()
+) -> Run:
     """Seal and diagnose a session (default: the active one), and complete its record. Return its run.
 
-    `observe` is called with every event while it is sealed.
+    `observe` is called with every event while it is sealed. `contracts` of a policy are checked by the diagnosis.
     """
     run = start_finalizing(run, store)
     paths = store.paths
     with exclusive(paths.finalize_lock_path(run.id)):
         if run.head().status != "COMPLETED":
             record = run.record()
-            finalized = _seal_and_diagnose(run, record, observe)
+            finalized = _seal_and_diagnose(run, record, observe, contracts)
             with exclusive(paths.lock_path):
                 _refuse_aborted(run.head())
                 records.keep_visibility(paths, record)
@@ -126,13 +131,15 @@ def seal_aborted(run: Run) -> None:
     _forget_redaction_key(run)
 
 
-def _seal_and_diagnose(run: Run, record: SessionRecord, observe: Observer | None = None) -> _Finalized:
+def _seal_and_diagnose(
+    run: Run, record: SessionRecord, observe: Observer | None = None, contracts: Sequence[Contract] = ()
+) -> _Finalized:
     # Imported here, so that creating a session and appending to it loads no detector.
     from critiqor.run.diagnosis import RunDiagnosis
 
     take_permanent_lock(run.paths.session_lock_path(run.id))
     sealed_bytes = record.cut.timeline_bytes if record.cut is not None else None
-    diagnoser = RunDiagnosis(run.timeline_path, sealed_bytes)
+    diagnoser = RunDiagnosis(run.timeline_path, sealed_bytes, contracts)
     observed = diagnoser.observe if observe is None else _both(diagnoser.observe, observe)
     sealed = seal_evidence(run.paths, record, run.redactor(), observed)
     diagnosis = diagnoser.conclude(run.id, sealed.digest, sealed.coverage, run.evidence_path)

@@ -24,6 +24,7 @@ from critiqor.diagnosis import FAILURE_TYPES, detectors
 from critiqor.diagnosis.claims import claim_checker
 from critiqor.diagnosis.claims.checked import CLAIM_TYPES, CheckedClaim
 from critiqor.diagnosis.claims.checks.all_checks import check_episode
+from critiqor.diagnosis.detectors import CONTRACT_VIOLATION
 from critiqor.diagnosis.hazards import all_hazards, hazard
 from critiqor.lab.model.model_script import ToolUse
 from critiqor.lab.runners.runner import PlayedScenario, Runner
@@ -31,6 +32,7 @@ from critiqor.lab.scenario import Expectation, ModelStep, Scenario, ScriptedTool
 from critiqor.lab.scenario_file import shipped_scenarios
 from critiqor.lab.verdict import find_mismatches, summarize_diagnosis
 from critiqor.model import Diagnosis
+from critiqor.policy.contracts import ContractChecker
 from critiqor.processes import agent_processes
 from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.store import Run, RunStore
@@ -113,6 +115,9 @@ def remove(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove the detector of one type, and what the check of claims finds of it."""
     monkeypatch.setattr(claim_checker, "check_episode", lambda episode: without(kind, check_episode(episode)))
     if kind in CLAIM_TYPES:
+        return
+    if kind == CONTRACT_VIOLATION:
+        monkeypatch.setattr(ContractChecker, "findings", lambda *_, **__: [])
         return
     if kind in hazard.FAILURE_TYPES:
         others = tuple(find for find in all_hazards._FINDERS if not find.__module__.endswith(f".{kind}"))

@@ -16,11 +16,12 @@ from critiqor.live.announcements import Announcement
 from critiqor.live.limits import DayFile
 from critiqor.live.verdict import LiveLimit, LiveVerdict, read_live
 from critiqor.policy.limits import Limit, Limits
+from critiqor.policy.policy_file import Policy
 from critiqor.recording.live_worker import LiveWorker
 from critiqor.run.store import Run
 from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw
 
-STOP_REPEATS = Limits(repeats=Limit(max=8, action="stop"))
+STOP_REPEATS = Policy(limits=Limits(repeats=Limit(max=8, action="stop")))
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_a_loop_is_announced_and_stopped_while_it_runs(monitor: Monitor, runs: R
         runs_dir=runs.folder,
         openclaw_command=str(STANDIN),
         arguments=("agent", "--tools", "5000", "--slow", "100"),
-        limits=STOP_REPEATS,
+        policy=STOP_REPEATS,
     )
     with monitor.output.open("wb") as output:
         result = monitor_openclaw(
@@ -73,17 +74,18 @@ def test_a_loop_is_announced_and_stopped_while_it_runs(monitor: Monitor, runs: R
 
 
 def test_a_limit_that_only_notifies_stops_nothing(monitor: Monitor, runs: Runs) -> None:
-    result = monitor.run("agent", "--tools", "12", limits=Limits(tool_calls=Limit(max=5), repeats=Limit(max=100)))
+    policy = Policy(limits=Limits(tool_calls=Limit(max=5), repeats=Limit(max=100)))
+    result = monitor.run("agent", "--tools", "12", policy=policy)
     assert (result.exit_code, result.stopped_by) == (0, None)
     assert [(limit.name, limit.result) for limit in verdict_of(runs).limits] == [("tool_calls", None)]
 
 
 def test_amounts_of_a_day_are_those_of_all_runs_of_the_folder(monitor: Monitor, runs: Runs) -> None:
-    limits = Limits(tool_calls=Limit(max=5, per="day"))
-    monitor.run("agent", "--tools", "4", limits=limits)
+    policy = Policy(limits=Limits(tool_calls=Limit(max=5, per="day")))
+    monitor.run("agent", "--tools", "4", policy=policy)
     assert verdict_of(runs).limits == []
     runs.finalize()
-    monitor.run("agent", "--tools", "2", limits=limits)
+    monitor.run("agent", "--tools", "2", policy=policy)
     [limit] = verdict_of(runs, "run_002").limits
     assert limit.name == "tool_calls"
     [amounts] = DayFile(runs.folder).amounts_without("").values()
@@ -148,6 +150,24 @@ def test_monitor_finalizes_and_gates_in_one_command(tmp_path: Path) -> None:
     code, output = monitored(tmp_path, "", "--finalize")
     assert code == 0 and "run_003" in output
     assert Runs(tmp_path / "runs").status("run_003") == "COMPLETED"
+
+
+CONTRACT = """
+[[contracts]]
+id = "no-builds"
+never = 'call.tool == "exec" && call.args.command.contains("build")'
+severity = "high"
+says = "Built something."
+"""
+
+
+def test_contracts_apply_while_the_agent_works(tmp_path: Path) -> None:
+    code, output = monitored(tmp_path, CONTRACT, "--policy", "policy.toml", "--finalize")
+    assert code == 0 and "Built something." in output
+    run = Run.load("run_001", tmp_path / "runs")
+    live = read_live(run)
+    assert live is not None and "Built something." in [finding.title for finding in live.findings]
+    assert differences(live, run.diagnosis) == []
 
 
 def test_limits_need_the_live_diagnosis(tmp_path: Path) -> None:

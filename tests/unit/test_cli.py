@@ -42,7 +42,7 @@ def test_every_verb_that_names_a_folder_has_the_same_option() -> None:
     for verb in (verb for verb in VERBS if verb not in without_runs):
         command = critiqor.get_command(context, verb)
         if isinstance(command, click.Group):
-            command = command.get_command(context, "openclaw")
+            command = command.get_command(context, "test" if verb == "policy" else "openclaw")
         assert command is not None
         assert "runs_dir" in {parameter.name for parameter in command.params}
         assert command.help

@@ -8,6 +8,7 @@ import pytest
 from story import Story, interleaved, renamed, shifted, verdict
 
 from critiqor.diagnosis import FAILURE_TYPES
+from critiqor.diagnosis.detectors import CONTRACT_VIOLATION
 
 
 def neighbour() -> Story:
@@ -136,7 +137,8 @@ def _three_reads(story: Story) -> Story:
 
 
 def test_every_type_has_a_case() -> None:
-    assert set(CASES) | OF_COVERAGE | OF_TIMING == set(FAILURE_TYPES)
+    # Contracts are stated by a policy: tests/unit/test_contracts.py.
+    assert set(CASES) | OF_COVERAGE | OF_TIMING | {CONTRACT_VIOLATION} == set(FAILURE_TYPES)
 
 
 @pytest.mark.parametrize("kind", CASES)

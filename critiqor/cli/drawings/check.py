@@ -10,6 +10,7 @@ from rich.text import Text
 from critiqor.cli.terminal.bars import bar
 from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, indented, next_command, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable
+from critiqor.diagnosis.detectors import CONTRACT_VIOLATION
 from critiqor.model import SEVERITIES as WORST_FIRST
 from critiqor.model import Diagnosis, Finding
 from critiqor.model.formatting import format_money, format_place
@@ -38,7 +39,10 @@ def _parts(
     yield untrusted(policy, FAINT)
     yield Text()
     yield FittingTable(["rule", "measured", "wanted"], [_row(rule) for rule in result.rules])
-    reasons = [_reason(rule) for rule in failed if rule.actual is None or isinstance(rule.actual, bool)]
+    unclear = (
+        rule for rule in failed if rule.actual is None or isinstance(rule.actual, bool) or rule.rule == "contracts"
+    )
+    reasons = [_reason(rule) for rule in unclear]
     if reasons:  # the rows of other rules contain the full reason
         yield Text()
         yield from reasons
@@ -71,7 +75,12 @@ def _measured(rule: RuleResult) -> Text:
 
 def _wanted(rule: RuleResult) -> Text:
     limit = _value_text(rule, rule.limit)
-    words = {"min": f"at least {limit}", "max": f"at most {limit}", "forbidden": f"none of {limit}"}
+    words = {
+        "min": f"at least {limit}",
+        "max": f"at most {limit}",
+        "forbidden": f"none of {limit}",
+        "contracts": "none violated",
+    }
     return untrusted(words.get(rule.rule.partition("_")[0], limit))
 
 
@@ -98,6 +107,7 @@ def _breaking(failed: Iterable[RuleResult], findings: Sequence[Finding]) -> Iter
             or ("min_trust" in limits and finding.trust_cost)
             or ("max_severity" in limits and _is_worse(finding, limits["max_severity"]))
             or finding.type in _list(limits.get("forbidden_types"))
+            or (finding.type == CONTRACT_VIOLATION and "contracts" in limits)
         ):
             yield finding
 

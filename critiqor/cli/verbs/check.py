@@ -61,11 +61,13 @@ def check_run(run_id: str, runs_dir: str, policy_file: Path) -> bool:
 
 def _check(run: Run, policy_file: Path | None, rediagnose: bool, as_json: bool) -> GateResult:
     from critiqor.policy.gate import apply_policy, counting_findings
+    from critiqor.run.diagnosis import contract_results
     from critiqor.run.view import RunView
 
     policy, view = read_policy_option(policy_file), RunView(run)
     diagnosis = view.require_diagnosis()
-    result = apply_policy(policy, diagnosis, _integrity(view, rediagnose))
+    contracts = contract_results(run, diagnosis, policy.contracts)
+    result = apply_policy(policy, diagnosis, _integrity(view, rediagnose), contracts)
 
     def drawing() -> RenderableType:
         from critiqor.cli.drawings.check import gate_drawing
@@ -95,12 +97,15 @@ def _check_for_github(run: Run, policy_file: Path | None, rediagnose: bool, as_j
     from critiqor.exporters.github import escape_commands
     from critiqor.policy.gate import apply_policy
     from critiqor.privacy.visibility import EXPORT
+    from critiqor.run.diagnosis import contract_results
     from critiqor.run.view import RunView
 
     try:
         report = load_report(run)
         integrity = _integrity(RunView(run, EXPORT), rediagnose)
-        result = _escape_explanations(apply_policy(read_policy_option(policy_file), report.diagnosis, integrity))
+        policy = read_policy_option(policy_file)
+        contracts = contract_results(run, report.diagnosis, policy.contracts)
+        result = _escape_explanations(apply_policy(policy, report.diagnosis, integrity, contracts))
     except CritiqorError as error:
         error.message, error.fix = escape_commands(error.message), error.fix and escape_commands(error.fix)
         raise

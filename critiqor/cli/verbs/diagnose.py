@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from critiqor.cli.completion_values import run_or_file_names
-from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.options import contracts_option, json_option, read_policy_option, runs_dir_option
 from critiqor.cli.output import answer
 from critiqor.cli.unsigned import warn_if_unsigned
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from critiqor.importers import ImportedTrace
+    from critiqor.policy.contract import Contract
     from critiqor.run.diagnosis import Rediagnosis
     from critiqor.run.store import Run
 
@@ -23,8 +25,9 @@ if TYPE_CHECKING:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("what", metavar="RUN|FILE", shell_complete=run_or_file_names)
 @runs_dir_option
+@contracts_option
 @json_option
-def diagnose(what: str, runs_dir: str, as_json: bool) -> None:
+def diagnose(what: str, runs_dir: str, policy_file: Path | None, as_json: bool) -> None:
     """Diagnose a run again from its sealed evidence, or diagnose a file.
 
     \b
@@ -32,31 +35,33 @@ def diagnose(what: str, runs_dir: str, as_json: bool) -> None:
     critiqor diagnose elsewhere/session.json  evidence in any folder; nothing is written
     critiqor diagnose traces.jsonl --json     traces of other recorders: one line of JSON per trace, in order
 
-    The evidence is not changed. An aborted run is sealed first.
+    The evidence is not changed. An aborted run is sealed first. The contracts of the policy are checked, or those of
+    the last diagnosis of the run again.
     """
     from critiqor.run.store import RunStore
 
     file, store = Path(what), RunStore(runs_dir)
+    contracts = read_policy_option(policy_file).contracts
     if what in store or not file.is_file():
-        _run(store.run(what), as_json=as_json)
+        _run(store.run(what), contracts if contracts or policy_file is not None else None, as_json=as_json)
         return
     from critiqor.importers import read_traces
 
     for trace in read_traces(file):
         if trace.coverage is not None:
-            _recorded(file, trace, as_json=as_json)
+            _recorded(file, trace, contracts, as_json=as_json)
         else:
-            _trace(trace, as_json=as_json)
+            _trace(trace, contracts, as_json=as_json)
 
 
-def _run(run: Run, *, as_json: bool) -> None:
+def _run(run: Run, contracts: Sequence[Contract] | None, *, as_json: bool) -> None:
     from msgspec import to_builtins
 
     from critiqor.cli.texts.show import run_summary
     from critiqor.run.diagnosis import diagnose_again
     from critiqor.run.view import RunView
 
-    change = diagnose_again(run)
+    change = diagnose_again(run, contracts)
     view = RunView(run)
     text = "\n".join([run_summary(view), *_changed_lines(change)])
     data = {**to_builtins(view.require_diagnosis()), "changed": change}
@@ -88,7 +93,7 @@ def _changed_lines(change: Rediagnosis) -> list[str]:
     return ["", f"  Compared with the previous diagnosis ({rules}):", *(changes or ["    nothing changed"])]
 
 
-def _recorded(file: Path, trace: ImportedTrace, *, as_json: bool) -> None:
+def _recorded(file: Path, trace: ImportedTrace, contracts: Sequence[Contract], *, as_json: bool) -> None:
     """Print the diagnosis of evidence of Critiqor: the only trace of its file."""
     from critiqor.cli.output import say
     from critiqor.cli.text_layout import page
@@ -99,7 +104,7 @@ def _recorded(file: Path, trace: ImportedTrace, *, as_json: bool) -> None:
 
     for note in trace.notes:
         say(note)
-    diagnosis = diagnose_trace(trace, file_digest(file) or "")
+    diagnosis = diagnose_trace(trace, file_digest(file) or "", contracts)
 
     def drawing() -> RenderableType:
         from critiqor.cli.drawings.diagnose import document_drawing
@@ -110,7 +115,7 @@ def _recorded(file: Path, trace: ImportedTrace, *, as_json: bool) -> None:
     answer("diagnose", diagnosis, text, as_json=as_json, drawing=drawing)
 
 
-def _trace(trace: ImportedTrace, *, as_json: bool) -> None:
+def _trace(trace: ImportedTrace, contracts: Sequence[Contract], *, as_json: bool) -> None:
     """Print one line about a trace of another recorder."""
     import json
 
@@ -120,7 +125,7 @@ def _trace(trace: ImportedTrace, *, as_json: bool) -> None:
     from critiqor.model.sanitize import collapse_whitespace, sanitize_for_terminal
     from critiqor.run.diagnosis import trace_verdict
 
-    verdict = trace_verdict(trace)
+    verdict = trace_verdict(trace, contracts)
     for note in trace.notes:
         say(f"{trace.trace_id}: {note}")
     if as_json:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from critiqor.cli.completion_values import run_names
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.options import contracts_option, json_option, read_policy_option, runs_dir_option
 from critiqor.cli.output import answer, say
 from critiqor.cli.running_agent import warn_if_running
 from critiqor.cli.unsigned import warn_if_unsigned
@@ -22,14 +23,17 @@ if TYPE_CHECKING:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", required=False, shell_complete=run_names)
 @runs_dir_option
+@contracts_option
 @click.option("--no-dashboard", is_flag=True, help="Do not open the dashboard.")
 @json_option
-def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) -> None:
+def finalize(run: str | None, runs_dir: str, policy_file: Path | None, no_dashboard: bool, as_json: bool) -> None:
     """Seal the evidence of the active run, or of the given RUN, and diagnose it.
 
     You can finalize while the agent is still running: what was recorded until then is sealed, and the agent continues
     without being recorded; `critiqor abort --stop RUN` ends it. After a crash or a kill, finalize again: the resulting
     evidence is the same.
+
+    The contracts of the policy are checked, too.
 
     With a terminal and a display, and outside CI, the dashboard opens afterwards.
     """
@@ -40,8 +44,9 @@ def finalize(run: str | None, runs_dir: str, no_dashboard: bool, as_json: bool) 
     from critiqor.run.view import RunView
     from critiqor.session import complete_session
 
+    contracts = read_policy_option(policy_file).contracts
     with paused_collection(), finalize_progress(run, runs_dir) as observe:
-        record = complete_session(run, runs_dir, observe)
+        record = complete_session(run, runs_dir, observe, contracts)
     run_id: str = record["run_id"]
     view = RunView(RunStore(runs_dir).run(run_id))
     data = {**record, "diagnosis": view.diagnosis}

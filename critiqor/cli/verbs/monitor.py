@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.options import (
+    contracts_option,
     drop_unset,
     metadata_options,
     openclaw_command_option,
@@ -16,11 +17,9 @@ from critiqor.cli.options import (
     runs_dir_option,
 )
 from critiqor.cli.output import say
+from critiqor.cli.settings import FOLDER_FILE
 from critiqor.cli.verbs.check import check_run
 from critiqor.errors import ExitCode, UsageError
-
-if TYPE_CHECKING:
-    from critiqor.policy.limits import Limits
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,19 +41,14 @@ def monitor() -> None:
     type=click.FloatRange(min=0, min_open=True),
     help="Time limit in seconds, after which the whole process tree is terminated.",
 )
-@click.option(
-    "--policy",
-    "policy_file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Policy with limits that act while the agent works.",
-)
+@contracts_option
 @click.option("--no-live", is_flag=True, help="Do not diagnose the run while it is recorded.")
 @click.option("--finalize", "finalizes", is_flag=True, help="Seal and diagnose the run when OpenClaw has ended.")
 @click.option(
     "--check",
     "check_file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Finalize, then check the run against this policy, whose limits act as well; exit code 3 if it fails.",
+    help="Finalize, then check the run against this policy; exit code 3 if it fails. It is also the --policy.",
 )
 @click.option("--no-timeline", is_flag=True, help="Do not ask OpenClaw for its diagnostics timeline.")
 @click.option(
@@ -91,8 +85,11 @@ def openclaw(
     """
     from critiqor.recording.monitor import DEFAULT_ARGUMENTS, MonitorOptions, monitor_openclaw
 
-    limits = _limits(policy_file or check_file)
-    if limits is not None and no_live:
+    policy_file = policy_file or check_file
+    # Without one, no rules are loaded, so that OpenClaw starts at once.
+    has_policy = policy_file is not None or FOLDER_FILE.is_file()
+    policy = read_policy_option(policy_file) if has_policy else None
+    if policy is not None and policy.limits.given and no_live:
         raise UsageError("the limits of a policy need the live diagnosis", fix="leave out --no-live")
     options = MonitorOptions(
         runs_dir=runs_dir,
@@ -101,7 +98,7 @@ def openclaw(
         cwd=cwd,
         timeout=timeout,
         live=not no_live,
-        limits=limits,
+        policy=policy,
         timeline=not no_timeline,
         deep_profile=deep_profile,
         metadata=drop_unset(metadata),
@@ -111,16 +108,15 @@ def openclaw(
     if finalizes or check_file is not None:
         from critiqor.cli.verbs.finalize import finalize
 
-        ctx.invoke(finalize, run=result.run_id, runs_dir=runs_dir, no_dashboard=True, as_json=False)
+        ctx.invoke(
+            finalize,
+            run=result.run_id,
+            runs_dir=runs_dir,
+            policy_file=policy_file,
+            no_dashboard=True,
+            as_json=False,
+        )
     if check_file is not None:
         passed = check_run(result.run_id, runs_dir, check_file)
         code = code or (ExitCode.OK if passed else ExitCode.GATE_FAILED)
     ctx.exit(code)
-
-
-def _limits(policy_file: Path | None) -> Limits | None:
-    """Return the limits of a policy file; None without any."""
-    if policy_file is None:
-        return None
-    limits = read_policy_option(policy_file).limits
-    return limits if limits.given else None

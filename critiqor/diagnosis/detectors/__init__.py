@@ -37,6 +37,9 @@ from critiqor.diagnosis.detectors import (
 from critiqor.diagnosis.hazards.hazard import FAILURE_TYPES as HAZARDS
 from critiqor.diagnosis.registry import DetectorRegistry
 
+CONTRACT_VIOLATION = "contract_violation"
+"""Type of the findings about contracts, which are checked by `critiqor.policy.contracts`."""
+
 _MODULES = (
     evidence_tampered,
     process_failure,
@@ -77,6 +80,7 @@ def _register_modules() -> DetectorRegistry:
         if module is false_success_claim:
             registry.meanings |= CLAIM_TYPES
     registry.meanings.update(HAZARDS)
+    registry.meanings[CONTRACT_VIOLATION] = "The agent violated a contract of the user's policy."
     return registry
 
 
@@ -106,4 +110,4 @@ Of two findings of one type about the same event, the less severe one is redunda
 """
 
 
-__all__ = ["BUILT_IN", "EXPLAINED_BY", "FAILURE_TYPES"]
+__all__ = ["BUILT_IN", "CONTRACT_VIOLATION", "EXPLAINED_BY", "FAILURE_TYPES"]

@@ -47,6 +47,12 @@ class CitedEvents:
         for event_id in other.kept:
             self.add(event_id)
 
+    def copy(self) -> CitedEvents:
+        """Return a selection to which other events can be added."""
+        other = CitedEvents()
+        other.update(self)
+        return other
+
     @property
     def kept(self) -> set[str]:
         """All event ids from which `cited` selects."""

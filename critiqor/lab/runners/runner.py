@@ -61,7 +61,7 @@ class Runner:
             unplayed = _unplayed(sandbox)
         run = Run.load(result.run_id, sandbox.runs)
         if run.head().status != "COMPLETED":
-            finalize(run, RunStore(sandbox.runs))
+            finalize(run, RunStore(sandbox.runs), contracts=scenario.contracts)
         return PlayedScenario(run.id, sandbox.runs, run.diagnosis, run.coverage(), unplayed)
 
     def judge(self, scenario: Scenario, folder: Path) -> tuple[Verdict, TimelineSummary | None]:
