@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import shutil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
+from story import START, Story
 
 from critiqor.live.announcements import Announcement
 from critiqor.live.recording import LiveRecording
@@ -18,6 +19,17 @@ from critiqor.run.finalization import finalize
 from critiqor.run.lifecycle import start_session
 from critiqor.run.store import Run, RunStore
 from critiqor.storage import run_record as records
+
+
+def records_of(events: list[Event]) -> list[dict[str, Any]]:
+    return [msgspec.to_builtins(event) for event in events]
+
+
+def looping(session: str = "agent:main:main", calls: int = 5, *, start: int = START) -> Story:
+    story = Story(session, start=start).starts().user("What is in the list?")
+    for _ in range(calls):
+        story.model(input=9000, cost=0.01).calls("read", {"path": "a.txt"}, "apples")
+    return story
 
 
 class Replay(NamedTuple):

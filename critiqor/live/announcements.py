@@ -12,7 +12,6 @@ from typing import Literal
 import msgspec
 
 from critiqor.live.verdict import LiveFinding, LiveVerdict
-from critiqor.model.diagnosis import Severity
 
 SETTLE_SECONDS = 1.0
 """How long a finding must be there before it is announced."""
@@ -24,18 +23,13 @@ Kind = Literal["new", "updated", "withdrawn"]
 
 
 class Announcement(msgspec.Struct, frozen=True, kw_only=True):
-    """News about a finding, for notifiers. It has no text of the agent except for what a title names."""
+    """News about a finding, for notifiers. Its texts may quote the agent."""
 
     run_id: str
-    session_key: str | None
-    """Null for a failure of the process or the recording."""
     kind: Kind
     """`updated`: its severity has changed; `withdrawn`: the agent has recovered."""
-    finding_id: str
-    """Stays the same while the run is recorded; with `kind` and `severity` it identifies the announcement."""
-    type: str
-    severity: Severity
-    title: str
+    finding: LiveFinding
+    """Its `id` stays the same while the run is recorded."""
     command: str
     """What to type next."""
     at: str
@@ -82,17 +76,8 @@ class Announcer:
 
     def _announcement(self, kind: Kind, finding: LiveFinding, verdict: LiveVerdict) -> Announcement:
         verb = "finalize" if verdict.state == "ended" else "watch"
-        return Announcement(
-            run_id=self._run_id,
-            session_key=finding.session_key,
-            kind=kind,
-            finding_id=finding.id,
-            type=finding.type,
-            severity=finding.severity,
-            title=finding.title,
-            command=f"critiqor {verb} {self._run_id}",
-            at=verdict.updated_at,
-        )
+        command = f"critiqor {verb} {self._run_id}"
+        return Announcement(run_id=self._run_id, kind=kind, finding=finding, command=command, at=verdict.updated_at)
 
 
 def _settling(finding: LiveFinding) -> float:

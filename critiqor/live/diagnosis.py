@@ -30,6 +30,8 @@ MAX_FINDINGS = 100
 MAX_SESSIONS = 100
 """Maximum number of sessions of a live verdict."""
 MAX_TITLE = 300
+MAX_TEXT = 1000
+"""Maximum number of characters of an explanation or a recommendation."""
 MAX_LIMITS = 100
 """Maximum number of exceeded limits of a live verdict: the last ones."""
 _MEDIUM = severity_rank("medium")
@@ -169,10 +171,12 @@ def _live_finding(finding: Finding) -> LiveFinding:
     return LiveFinding(
         id=finding_id(finding),
         type=finding.type,
-        cause=excerpt(finding.cause, MAX_TITLE),
+        cause=finding.cause,
         severity=finding.severity,
         confidence=finding.confidence,
         title=excerpt(finding.title, MAX_TITLE),
+        explanation=excerpt(finding.explanation, MAX_TEXT),
+        recommendation=excerpt(finding.recommendation, MAX_TEXT),
         session_key=finding.session_key,
         agent_run_id=finding.agent_run_id,
         occurrences=finding.occurrences,

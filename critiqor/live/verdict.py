@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from critiqor.model.diagnosis import Readiness, Severity
+from critiqor.model.diagnosis import Finding, Readiness, Severity
 from critiqor.model.usage import Cost
 from critiqor.run.store import Run
 from critiqor.storage.atomic import open_regular_file, write_bytes
@@ -29,6 +29,8 @@ class LiveFinding(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity
     confidence: int
     title: str
+    explanation: str
+    recommendation: str
     session_key: str | None
     """Null for a failure of the process or the recording, which counts for every session."""
     agent_run_id: str | None
@@ -37,6 +39,25 @@ class LiveFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the event where it began; empty if none is cited."""
     last_event: str
     """Id of the last event that it cites; empty if none is cited."""
+
+    def as_finding(self) -> Finding:
+        """Return it as a finding of a diagnosis, as far as it is known, for what takes findings."""
+        return Finding(
+            id=self.id,
+            type=self.type,
+            cause=self.cause,
+            severity=self.severity,
+            confidence=self.confidence,
+            title=self.title,
+            explanation=self.explanation,
+            evidence=[event for event in (self.first_event, self.last_event) if event],
+            occurrences=self.occurrences,
+            session_key=self.session_key,
+            agent_run_id=self.agent_run_id,
+            first_bad_step=self.first_event or None,
+            recommendation=self.recommendation,
+            verification="",
+        )
 
 
 class LiveSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +113,11 @@ def limit_facts(limit: LiveLimit) -> dict[str, str | None]:
     """Return what an event in the evidence says about an exceeded limit, besides its text."""
     place = {"session_key": limit.session_key, "agent_run_id": limit.agent_run_id, "event_id": limit.event_id}
     return {"limit": limit.name, **place}
+
+
+def stop_result(failure: str | None) -> str:
+    """Return what became of stopping an agent run, given why that failed, if it did."""
+    return "Critiqor had its agent run aborted" if failure is None else f"its agent run was not stopped: {failure}"
 
 
 class LiveVerdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -32,7 +33,7 @@ def runs_gateway(arguments: Sequence[str]) -> bool:
 def client_environment(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for clients of a gateway that was launched with these arguments."""
     found = {name: value for name, value in environment.items() if name not in _MARKS}
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for word, following in pairwise((*arguments, "")):
         option, equals, value = word.partition("=")
         if option in _OPTIONS and (value if equals else following):
             found[_OPTIONS[option]] = value if equals else following

@@ -13,7 +13,7 @@ import msgspec
 
 from critiqor.errors import CritiqorError, OpenClawNotFoundError
 from critiqor.live.announcements import Announcement
-from critiqor.live.verdict import LiveLimit, limit_facts
+from critiqor.live.verdict import LiveLimit, limit_facts, stop_result
 from critiqor.model import Metadata
 from critiqor.openclaw import (
     Diagnostics,
@@ -201,7 +201,7 @@ class _MonitoredRun:
     def _abort_agent_run(self, limit: LiveLimit) -> None:
         environment = client_environment(self._options.arguments, self._environment)
         failure = GatewayCalls(self._openclaw, environment).abort(limit.session_key, limit.agent_run_id)
-        done = "Critiqor had its agent run aborted" if failure is None else f"its agent run was not stopped: {failure}"
+        done = stop_result(failure)
         self._record_event("limit_exceeded", limit.text, result=done, **limit_facts(limit))
         self._say(f"{limit.text}: {done}")
 

@@ -95,6 +95,11 @@ class SessionPaths(msgspec.Struct, frozen=True):
         return self.runs_dir / ".lock"
 
     @property
+    def guard_lock_path(self) -> Path:
+        """Lock of the guard that follows the recordings of this folder."""
+        return self.runs_dir / ".guard.lock"
+
+    @property
     def last_number_path(self) -> Path:
         """The highest run number ever assigned, so that none is reused even when runs are deleted."""
         return self.runs_dir / ".last_run"

@@ -58,7 +58,7 @@ def test_a_loop_is_announced_and_stopped_while_it_runs(monitor: Monitor, runs: R
     assert (result.exit_code, runs.status("run_001")) == (ExitCode.GATE_FAILED, "MONITORING")
     assert result.stopped_by is not None and result.stopped_by.text.startswith("limits.repeats: 9 repeats (exec)")
     assert [one.text for one in news if isinstance(one, LiveLimit)] == [result.stopped_by.text]
-    assert "tool_loop" in [one.type for one in news if isinstance(one, Announcement) and one.kind == "new"]
+    assert "tool_loop" in [one.finding.type for one in news if isinstance(one, Announcement) and one.kind == "new"]
     assert any("Critiqor ended OpenClaw because of limits.repeats" in line for line in monitor.said)
     [error] = runs.notes("run_001", "error_event")
     assert (error["payload"]["reason"], error["payload"]["limit"]) == ("limit", "repeats")

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
-from live_replay import differences, replay
+from live_replay import differences, looping, records_of, replay
 from rich.console import Console
 from story import START, Story, interleaved
 from support import Cli, Runs, attached, line_of, recorded
@@ -32,17 +32,6 @@ from critiqor.run.tail import Follower
 from critiqor.session import abort_session
 
 Record = dict[str, Any]
-
-
-def records_of(events: list[Event]) -> list[Record]:
-    return [msgspec.to_builtins(event) for event in events]
-
-
-def looping(session: str = "agent:main:main", calls: int = 5, *, start: int = START) -> Story:
-    story = Story(session, start=start).starts().user("What is in the list?")
-    for _ in range(calls):
-        story.model(input=9000, cost=0.01).calls("read", {"path": "a.txt"}, "apples")
-    return story
 
 
 class Followed:
@@ -117,8 +106,8 @@ def test_finding_is_announced_once_and_names_the_command_to_type(followed: Follo
     story = looping()
     assert followed.records(*records_of(story.events)) == []
     [announced] = followed.passes()
-    assert (announced.kind, announced.type, announced.severity) == ("new", "tool_loop", "medium")
-    assert (announced.run_id, announced.session_key) == (followed.run_id, "agent:main:main")
+    assert (announced.kind, announced.finding.type, announced.finding.severity) == ("new", "tool_loop", "medium")
+    assert (announced.run_id, announced.finding.session_key) == (followed.run_id, "agent:main:main")
     assert announced.command == f"critiqor watch {followed.run_id}"
     more = looping(calls=6).events[len(story.events) :]
     assert followed.records(*records_of(more)) == [] and followed.passes() == []
@@ -133,7 +122,15 @@ def test_finding_is_not_announced_again_by_another_process_that_follows_the_run(
 
 
 def live_finding(severity: str = "medium", type_: str = "tool_loop") -> LiveFinding:
-    facts = {"id": "one", "type": type_, "cause": "c", "severity": severity, "confidence": 80, "title": "A loop"}
+    facts: Record = {
+        "id": "one",
+        "type": type_,
+        "cause": "c",
+        "severity": severity,
+        "confidence": 80,
+        "title": "A loop",
+    }
+    facts |= {"explanation": "It repeats.", "recommendation": "Stop it."}
     place = {"session_key": "s", "agent_run_id": "r", "occurrences": 3, "first_event": "", "last_event": ""}
     return msgspec.convert({**facts, **place}, LiveFinding)
 
@@ -167,9 +164,9 @@ def test_change_of_severity_and_recovery_are_announced() -> None:
     announcer.update(verdict_of(live_finding()), 0)
     announcer.update(verdict_of(live_finding()), SETTLE_SECONDS)
     [updated] = announcer.update(verdict_of(live_finding("high")), 10)
-    assert (updated.kind, updated.severity, updated.finding_id) == ("updated", "high", "one")
+    assert (updated.kind, updated.finding.severity, updated.finding.id) == ("updated", "high", "one")
     [withdrawn] = announcer.update(verdict_of(), 11)
-    assert (withdrawn.kind, withdrawn.finding_id) == ("withdrawn", "one")
+    assert (withdrawn.kind, withdrawn.finding.id) == ("withdrawn", "one")
     assert announcer.announced == [] and announcer.update(verdict_of(), 12) == []
 
 
