@@ -22,6 +22,7 @@ def main() -> None:
         "exit.py",
         "finalize.py",
         "diagnosis.py",
+        "live.py",
         "timeline.py",
         "determinism.py",
         "startup.py",
