@@ -261,6 +261,9 @@ class Detection:
             # Agent runs that failed after the limit was exceeded did so because they were ended.
             since = str(limit.payload.get("event_id") or limit.event_id)
             drafts = [each for each in drafts if each.type != AGENT_FAILURE or (each.first_bad_step or "") < since]
+        if recording.exceeded_limits:
+            aborted = {event.payload.get("agent_run_id") for event in recording.exceeded_limits}
+            drafts = [each for each in drafts if each.type != AGENT_FAILURE or each.scope.agent_run_id not in aborted]
         around = [draft for detector in self._around for draft in detector.findings()]
         by_itself = (recording.exit_code or 0) < SIGNAL_EXIT_BASE and recording.process_end is not None
         was_ended = recording.error_of("limit") is not None

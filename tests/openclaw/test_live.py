@@ -6,7 +6,7 @@ import json
 import threading
 from pathlib import Path
 
-from openclaw.rig import Gateway, Rig, rig
+from openclaw.rig import LOCAL_TURN, Gateway, Rig, rig
 
 from critiqor.errors import ExitCode
 from critiqor.lab.model.model_script import Script
@@ -26,10 +26,7 @@ def loop(calls: int) -> tuple[Step, ...]:
 def test_a_loop_is_stopped_by_its_limit_sealed_and_explained(version: str, tmp_path: Path) -> None:
     with rig(tmp_path, version, loop(60)) as made:
         (tmp_path / "policy.toml").write_text(POLICY)
-        done = made.monitor(
-            *("agent", "--local", "--agent", "main", "--message", "do the thing"),
-            options=("--policy", str(tmp_path / "policy.toml")),
-        )
+        done = made.monitor(*LOCAL_TURN, options=("--policy", str(tmp_path / "policy.toml")))
         assert done.returncode == ExitCode.GATE_FAILED, done.stderr
         assert "Critiqor ended OpenClaw because of limits.repeats: 9 repeats (exec)" in done.stderr
         assert made.openclaw_processes() == []
@@ -42,6 +39,22 @@ def test_a_loop_is_stopped_by_its_limit_sealed_and_explained(version: str, tmp_p
     titles = [finding["title"] for finding in answered["diagnosis"]["failure_analysis"]["findings"]]
     assert any("limits.repeats" in title for title in titles)
     assert [limit["name"] for limit in live["limits"]] == ["repeats"]
+
+
+def test_at_most_one_model_call_completes_after_a_limit_on_the_cost_is_exceeded(version: str, tmp_path: Path) -> None:
+    steps = [Step(tools=(ToolUse(f"call_{n}", "exec", {"command": f"echo {n}"}),), delay_s=1.0) for n in range(30)]
+    with rig(tmp_path, version, steps) as made:
+        (tmp_path / "policy.toml").write_text('[limits]\ncost_usd = { max = 0.003, action = "stop" }\n')
+        done = made.monitor(*LOCAL_TURN, options=("--policy", str(tmp_path / "policy.toml")))
+        assert done.returncode == ExitCode.GATE_FAILED, done.stderr
+        made.finalize()
+    costs = [
+        event["payload"]["usage"]["cost"]["total"] for event in made.events("token_usage") if event["status"] == "ok"
+    ]
+    exceeding = next(number for number in range(1, len(costs) + 1) if sum(costs[:number]) > 0.003)
+    assert exceeding <= len(costs) <= exceeding + 1
+    [error] = made.events("error_event")
+    assert error["payload"]["limit"] == "cost_usd"
 
 
 def test_in_a_gateway_only_the_agent_run_in_a_loop_is_aborted(version: str, tmp_path: Path) -> None:
@@ -74,5 +87,7 @@ def test_in_a_gateway_only_the_agent_run_in_a_loop_is_aborted(version: str, tmp_
     assert limit["payload"]["session_key"] == "agent:main:loop"
     loops = [event for event in made.events("tool_call") if event["session_key"] == "agent:main:loop"]
     assert 10 <= len(loops) < 60
+    titles = [finding["title"] for finding in answered["diagnosis"]["failure_analysis"]["findings"]]
+    assert any(title.startswith("An agent run exceeded a limit: limits.repeats") for title in titles)
     sessions = {session["session_key"]: session for session in answered["diagnosis"]["sessions"]}
     assert {sessions[f"agent:main:{name}"]["readiness"] for name in ("first", "second")} == {"ready"}
