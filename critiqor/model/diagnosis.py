@@ -394,6 +394,15 @@ class ContractResult(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it is known not to be violated."""
         return not self.violations and not self.not_evaluated
 
+    @property
+    def note(self) -> str | None:
+        """A sentence about what could not be evaluated; None if all could be."""
+        if not self.not_evaluated:
+            return None
+        times = "once" if self.not_evaluated == 1 else f"{self.not_evaluated:,} times"
+        where = f"the contract {self.id} could not be evaluated {times}"
+        return f"{where}, first on {self.problem_event}: {self.problem}"
+
 
 class Diagnosis(msgspec.Struct, kw_only=True):
     """The diagnosis of the sealed evidence of one run."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
-from cel import Context
 
 from critiqor.diagnosis.detectors import CONTRACT_VIOLATION
 from critiqor.diagnosis.drafts.cited_events import CitedEvents
@@ -20,8 +20,11 @@ from critiqor.model.event import HOUSEKEEPING
 from critiqor.model.sanitize import excerpt
 from critiqor.policy.contract import Contract
 from critiqor.policy.event_values import EventReader, SeenEvent
-from critiqor.policy.expressions import Expression
+from critiqor.policy.expressions import Expression, event_context
 from critiqor.policy.patterns import PATTERN_CLASSES, CompiledContract, Pattern, Violation
+
+if TYPE_CHECKING:
+    from cel import Context
 
 MAX_SCOPES = 4096
 """Sessions or agent runs of which a contract remembers what happened: those with the latest events."""
@@ -43,7 +46,7 @@ class ContractChecker:
         if not self._checks or event.source_layer == "supervisor" or event.event_type in HOUSEKEEPING:
             return
         seen = self._reader.read(event)
-        context = Context(variables=seen.values) if seen is not None else None
+        context = event_context(seen.values) if seen is not None else None
         scope = Scope(event.session_key, event.agent_run_id)
         for check in self._checks:
             check.note(scope, event)

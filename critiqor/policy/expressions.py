@@ -8,10 +8,13 @@ and before each evaluation its time is estimated from their number: CEL copies v
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from cel import Context, Program
@@ -156,7 +159,26 @@ def kind_of(*expressions: Expression | None) -> EventKind:
     return "message" if "message" in needs else "result" if "result" in needs else "call"
 
 
+def event_context(values: dict[str, Any]) -> Context:
+    """Return what expressions are evaluated in: the values of an event by name."""
+    _import_cel()
+    from cel import Context
+
+    return Context(variables=values)
+
+
+@cache
+def _import_cel() -> None:
+    """Import CEL without its command line, which would import several large packages."""
+    if "cel" not in sys.modules:
+        sys.modules["cel.cli"] = ModuleType("cel.cli")
+        import cel  # noqa: F401
+
+        del sys.modules["cel.cli"]
+
+
 def _compiled(source: str) -> Program:
+    _import_cel()
     import cel
 
     try:

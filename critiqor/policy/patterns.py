@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
-
-from cel import Context
+from typing import TYPE_CHECKING, NamedTuple
 
 from critiqor.policy.contract import After, Before, Contract, Never, OnlyIf
 from critiqor.policy.event_values import SeenEvent
 from critiqor.policy.expressions import EvaluationError, EventKind, EventSize, Expression, ExpressionError, kind_of
+
+if TYPE_CHECKING:
+    from cel import Context
 
 MAX_EARLIER = 100
 """Earlier events that are compared with later ones: the latest ones."""

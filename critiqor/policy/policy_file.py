@@ -19,6 +19,7 @@ from critiqor.model.diagnosis import SEVERITIES, Severity
 from critiqor.model.sanitize import excerpt
 from critiqor.policy.contract import PATTERNS, After, AtMost, Before, Contract, Never, OnlyIf
 from critiqor.policy.limits import LIMIT_NAMES, Limit, Limits
+from critiqor.policy.patterns import CompiledContract, ContractError
 from critiqor.policy.places import MAX_KEY, KeyPath, TomlPlaces, format_key
 
 MAX_POLICY_BYTES = 64 * 1024
@@ -184,10 +185,6 @@ def _as_table(limit: object) -> object:
 
 
 def _check_contracts(contracts: tuple[Contract, ...]) -> None:
-    if not contracts:
-        return
-    from critiqor.policy.patterns import CompiledContract, ContractError
-
     ids: dict[str, int] = {}
     for number, contract in enumerate(contracts):
         path: KeyPath = ("contracts", number)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from critiqor.model import ContractResult, Event, Severity
+from critiqor.policy.contracts import ContractChecker
 from critiqor.policy.limits import LimitReached, LimitTracker
 from critiqor.policy.policy_file import Policy
 
@@ -38,8 +39,6 @@ class PolicyTrial(msgspec.Struct, frozen=True, kw_only=True):
 
 def try_policy(run: str, events: Iterable[Event], policy: Policy) -> PolicyTrial:
     """Check the contracts and limits of a policy on the events of a recording, all of which are known."""
-    from critiqor.policy.contracts import ContractChecker  # imports CEL
-
     checker, tracker = ContractChecker(policy.contracts), LimitTracker(policy.limits)
     reached: list[LimitReached] = []
     for event in events:

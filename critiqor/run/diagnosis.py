@@ -32,9 +32,10 @@ from critiqor.model import (
 )
 from critiqor.model.diagnosis import count_claims
 from critiqor.model.event import place_of
-from critiqor.model.formatting import counted, format_sessions
+from critiqor.model.formatting import format_sessions
 from critiqor.model.verdict import Check
 from critiqor.policy.contract import Contract
+from critiqor.policy.contracts import ContractChecker
 from critiqor.run.finalization import seal_aborted
 from critiqor.run.importing import import_facts
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
@@ -49,7 +50,6 @@ from critiqor.timeline import Timing
 
 if TYPE_CHECKING:
     from critiqor.importers import ImportedTrace
-    from critiqor.policy.contracts import ContractChecker
 
 MAX_CITED = 8
 """Maximum number of events that are cited for one finding of a trace."""
@@ -128,6 +128,9 @@ class RunDiagnosis:
         diagnosis = self._diagnoser.conclude(run_id, digest, coverage, iso_from_ms(now_ms()), self._timing.summary())
         if self._checker is not None:
             diagnosis.contracts = self._checker.results()
+            notes = (each.note for each in diagnosis.contracts if each.note is not None)
+            read = diagnosis.coverage
+            diagnosis.coverage = msgspec.structs.replace(read, notes=[*read.notes, *notes])
         extensions = installed("critiqor.detectors") if evidence is not None else []
         if evidence is None or not extensions:
             return diagnosis
@@ -138,11 +141,7 @@ class RunDiagnosis:
 
 def contract_checker(contracts: Sequence[Contract]) -> ContractChecker | None:
     """Return the detector that checks contracts on the events of a recording; None without contracts."""
-    if not contracts:
-        return None
-    from critiqor.policy.contracts import ContractChecker  # imports CEL
-
-    return ContractChecker(contracts)
+    return ContractChecker(contracts) if contracts else None
 
 
 def check_contracts(events: Iterable[Event], contracts: Sequence[Contract]) -> list[ContractResult]:
@@ -343,14 +342,9 @@ def trace_verdict(trace: ImportedTrace, contracts: Sequence[Contract] = ()) -> T
         task=diagnosis.outcome.task.verdict,
         claims=count_claims(diagnosis.claims),
         findings=findings,
-        notes=[*trace.notes, *map(_unknown_contract, filter(lambda each: each.not_evaluated, diagnosis.contracts))],
+        notes=[*trace.notes, *(each.note for each in diagnosis.contracts if each.note is not None)],
         sessions=format_sessions(diagnosis),
     )
-
-
-def _unknown_contract(result: ContractResult) -> str:
-    times = counted(result.not_evaluated, "time")
-    return f"the contract {result.id} could not be evaluated {times}, first on {result.problem_event}: {result.problem}"
 
 
 def _number(event_id: str | None) -> int | None:

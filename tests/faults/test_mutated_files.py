@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -30,6 +31,25 @@ from critiqor.dashboard.data.index_cache import IndexCache
 
 DONE, OTHER, ACTIVE, ABORTED = "run_001", "run_002", "run_004", "run_003"
 
+POLICY_VERBS = [
+    ["check", DONE, "--policy", "FILE"],
+    ["policy", "check", "FILE"],
+    ["policy", "test", DONE, "--policy", "FILE"],
+]
+POLICY = """
+min_trust = 50
+max_severity = "medium"
+[limits]
+cost_usd = { max = 5.0, per = "day", action = "stop" }
+tool_calls = 200
+[[contracts]]
+id = "look-before-you-delete"
+severity = "high"
+[contracts.before]
+call = 'call.tool == "exec" && call.args.command.matches(r"rm +-[rf]{1,2}")'
+needs = ['call.tool == "exec" && call.args.command.startsWith("ls")', 'message.text.contains("yes")']
+where = 'has(first.message) || first.call.tool == call.tool'
+"""
 READING = [
     ["runs"],
     ["runs", "--json"],
@@ -114,8 +134,8 @@ TARGETS = {
     ),
     "journal of an aborted run": Target(f"runs/{ABORTED}/journal.jsonl", [["diagnose", ABORTED], ["show", ABORTED]]),
     "settings": Target("critiqor.toml", [["runs"], ["show", DONE], ["import", "neutral.jsonl"]]),
-    "policy.toml": Target("policy.toml", [["check", DONE, "--policy", "FILE"]]),
-    "policy.json": Target("policy.json", [["check", DONE, "--policy", "FILE"]]),
+    "policy.toml": Target("policy.toml", POLICY_VERBS),
+    "policy.json": Target("policy.json", POLICY_VERBS),
     "links": Target("runs/.links.json", [PAGES[0], ["visibility", DONE, "private"]]),
     "last run number": Target("runs/.last_run", [["import", "neutral.jsonl"]]),
     "lock of session.json": Target(f"runs/{DONE}/session.json.lock", [["finalize", DONE, "--no-dashboard"]]),
@@ -153,8 +173,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, content in IMPORTED.items():
         (folder / name).write_text(content)
     (folder / "critiqor.toml").write_text('runs_dir = "runs"\nagent_id = "agent"\ntimeout = 30\n')
-    (folder / "policy.toml").write_text('min_trust = 50\nmax_severity = "medium"\n')
-    (folder / "policy.json").write_text('{"min_trust": 50, "max_severity": "medium"}')
+    (folder / "policy.toml").write_text(POLICY)
+    (folder / "policy.json").write_text(json.dumps(tomllib.loads(POLICY)))
     return folder
 
 

@@ -9,9 +9,10 @@ from diagnosed import diagnoses, diagnosis, finding
 from hypothesis import given
 from reports import CHANGED, INTACT
 
-from critiqor.model.diagnosis import Diagnosis, Outcome, OutcomeState
+from critiqor.model.diagnosis import ContractResult, Diagnosis, Outcome, OutcomeState
 from critiqor.model.report import RuleResult
 from critiqor.model.usage import ModelUsage
+from critiqor.policy.contract import Contract
 from critiqor.policy.gate import apply_policy
 from critiqor.policy.policy_file import DEFAULT_POLICY, TABLES, Policy, PolicyError, parse_policy
 
@@ -289,6 +290,23 @@ def test_what_passes_a_strict_policy_passes_a_loose_one(run: Diagnosis) -> None:
         assert one.rule == other.rule
         assert other.passed or not one.passed
     assert strict.passed == all(rule.passed for rule in strict.rules)
+
+
+def test_contracts_must_be_known_to_hold() -> None:
+    rules = tuple(Contract(id=name, never='call.tool == "x"') for name in ("kept", "broken", "unknown", "gone"))
+
+    def result(name: str, **counts: Any) -> ContractResult:
+        return ContractResult(id=name, definition={}, **{"violations": 0, **counts})
+
+    kept, broken = result("kept"), result("broken", violations=2)
+    unknown = result("unknown", not_evaluated=3, problem="x: no y", problem_event="evt_1")
+    checked = apply_policy(Policy(contracts=rules), diagnosis(), INTACT, [kept, broken, unknown]).rules[-1]
+    assert (checked.rule, checked.passed, checked.actual) == ("contracts", False, ["broken", "unknown", "gone"])
+    reasons = "broken is violated 2 times; unknown could not be evaluated on evt_1: x: no y; gone was not checked"
+    assert checked.explanation == reasons
+    only_kept = apply_policy(Policy(contracts=rules[:1]), diagnosis(), INTACT, [kept]).rules[-1]
+    assert (only_kept.passed, only_kept.explanation) == (True, "1 contract checked, none is violated")
+    assert apply_policy(Policy(contracts=rules, allowed_types=("contract_violation",)), diagnosis(), INTACT).passed
 
 
 def test_evidence_that_is_not_what_was_sealed_passes_only_where_the_policy_says_so() -> None:

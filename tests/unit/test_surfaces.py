@@ -39,6 +39,7 @@ OTHER_VERBS = {
     *("monitor", "attach", "detach", "completion", "doctor", "agent"),  # they answer about no finished run
     "recover",  # it answers about a record, not about a verdict
     *("import", "demo", "lab"),  # they answer about runs that they have just sealed themselves
+    "policy",  # it answers about a policy and the events of runs, without their verdict
     "keys",  # it answers about the user's key
     "dashboard",  # its pages are tried one by one
     "explain",  # one finding, without the verdict on the run

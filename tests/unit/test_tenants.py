@@ -158,7 +158,9 @@ def test_trends_of_agents_of_the_same_name_are_not_mixed(runs: Runs, cli: Cli) -
     assert cli("trends", "--tenant", "nobody").code == 2
 
 
-ONE_RUN = "show explain timeline profile diagnose report export check visibility verify watch finalize abort compare"
+ONE_RUN = (
+    "show explain timeline profile diagnose report export check policy visibility verify watch finalize abort compare"
+)
 """Verbs about runs that the user at the terminal names."""
 WHOLE_FOLDER = "runs recover completion"
 """Verbs that list every run for the user at the terminal, whatever its tenant and visibility."""

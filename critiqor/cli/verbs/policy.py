@@ -11,7 +11,7 @@ import click
 from critiqor.cli.completion_values import run_or_file_names
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.options import contracts_option, json_option, read_policy_file, read_policy_option, runs_dir_option
-from critiqor.cli.output import answer, say
+from critiqor.cli.output import answer, say, say_if_unproven
 from critiqor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -88,11 +88,13 @@ def test(runs: tuple[str, ...], runs_dir: str, policy_file: Path | None, as_json
 def _recordings(what: str, runs_dir: str) -> Iterator[tuple[str, Iterator[Event]]]:
     """Yield name and events of a run, or of each trace of a file."""
     from critiqor.run.store import RunStore
+    from critiqor.run.view import RunView
 
     file, store = Path(what), RunStore(runs_dir)
     if what in store or not file.is_file():
-        run = store.run(what)
-        yield run.id, run.events()
+        view = RunView(store.run(what))
+        say_if_unproven(view)
+        yield view.run_id, view.run.events()
         return
     from critiqor.importers import read_traces
 
@@ -114,7 +116,4 @@ def _lines(trial: PolicyTrial) -> list[str]:
     for limit in trial.limits:
         at = f" ({limit.event_id})" if limit.event_id else ""
         lines.append(f"  {limit.action} {collapse_whitespace(limit.text)}{at}")
-    for result in trial.not_evaluated:
-        times = counted(result.not_evaluated, "time")
-        lines.append(f"  unknown {result.id}: not evaluated {times}, first on {result.problem_event}: {result.problem}")
-    return lines
+    return lines + [f"  unknown: {collapse_whitespace(result.note or '')}" for result in trial.not_evaluated]
