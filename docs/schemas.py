@@ -19,6 +19,7 @@ from critiqor.model.event import Event
 from critiqor.model.evidence import EVIDENCE_SCHEMA, Coverage, Metrics
 from critiqor.model.record import RECORD_SCHEMA, SessionRecord
 from critiqor.model.report import REPORT_SCHEMA, RunReport
+from critiqor.notifications.alert import ALERT_SCHEMA, Message
 from critiqor.storage.seals.diagnosis_seal import SealedDiagnosis
 
 FOLDER = Path(__file__).parent.parent / "critiqor" / "model" / "schemas"
@@ -47,6 +48,7 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {
     LIVE_SCHEMA: LiveVerdict,
     RECORD_SCHEMA: SessionRecord,
     REPORT_SCHEMA: RunReport,
+    ALERT_SCHEMA: Message,
 }
 
 

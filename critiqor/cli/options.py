@@ -15,6 +15,8 @@ from critiqor.errors import UsageError
 if TYPE_CHECKING:
     from critiqor.policy.policy_file import Policy
 
+_DELIVERING = frozenset({"finalize", "flush", "test"})
+"""Commands that deliver alerts themselves."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _METADATA_OPTIONS = (
     click.option(
@@ -52,9 +54,21 @@ def runs_dir_option(function: _Function) -> _Function:
 
 
 def _remember_if_typed(ctx: click.Context, parameter: click.Parameter, folder: str) -> str:
+    if not ctx.resilient_parsing and ctx.command.name not in _DELIVERING:
+        ctx.call_on_close(lambda: _deliver_waiting(folder))
     if ctx.get_parameter_source("runs_dir") is click.core.ParameterSource.COMMANDLINE:
         remember_runs_dir(folder)
     return folder
+
+
+def _deliver_waiting(runs_dir: str) -> None:
+    """Deliver alerts that an earlier process left behind."""
+    from critiqor.storage.paths import paths_for
+
+    if paths_for(runs_dir).notify_folder.is_dir():
+        from critiqor.cli.alerts import deliver_waiting
+
+        deliver_waiting(runs_dir)
 
 
 def json_option(function: _Function) -> _Function:

@@ -17,6 +17,7 @@ from critiqor.errors import CritiqorError, ExitCode
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from critiqor.run.store import Run
     from critiqor.run.view import RunView
 
 OUTPUT_SCHEMA = "critiqor.output.v1"
@@ -63,6 +64,16 @@ def say_if_unproven(view: RunView) -> None:
     """Print that what follows is not verified, if the evidence of a run does not match its seal."""
     if view.unproven is not None:
         say(f"not verified: {view.unproven.message}\n  → {add_runs_dir(f'critiqor verify {view.run_id}')}")
+
+
+def warn_if_unsigned(run: Run) -> None:
+    """Warn if the diagnosis that was just made could not be signed. Its evidence is sealed all the same."""
+    from critiqor.storage.seals.diagnosis_seal import read_diagnosis_seal
+
+    found = read_diagnosis_seal(run.diagnosis_path)
+    if found is not None and found.seal.unsigned is not None:
+        fix = add_runs_dir(f"critiqor diagnose {run.id}")
+        warn(f"{run.id} is sealed but not signed: {found.seal.unsigned}\n  → then sign its diagnosis: {fix}")
 
 
 def warn(message: str) -> None:

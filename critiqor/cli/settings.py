@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from critiqor.errors import UsageError
 from critiqor.storage.redaction.user_rules import check_user_rules, user_settings_path
+
+if TYPE_CHECKING:
+    from critiqor.notifications.settings import Channel
 
 KEYS = frozenset(
     {
@@ -26,6 +29,7 @@ KEYS = frozenset(
         "difficulty_tier",
         "timeout",
         "redaction",
+        "notify",
     }
 )
 """Settings that the user's file may contain."""
@@ -40,6 +44,7 @@ _SUBCOMMANDS = {
     **dict.fromkeys(("monitor", "attach", "detach"), ("openclaw",)),
     "lab": ("run", "from-run"),
     "policy": ("test",),
+    "notify": ("test", "flush"),
 }
 
 
@@ -57,6 +62,7 @@ def _read_user_file() -> dict[str, Any]:
     # The table is no option of a verb: a new run gets a copy of it.
     if (redaction := settings.pop("redaction", None)) is not None:
         check_user_rules(redaction)
+    _take_channels(settings, path)
     return settings
 
 
@@ -64,8 +70,31 @@ def _read_folder(folder: Path) -> dict[str, Any]:
     own, shared = folder / FOLDER_FILE, folder / "pyproject.toml"
     if own.is_file():
         settings = _read_strict(own, _FOLDER_KEYS | POLICY_TABLES)
+        _take_channels(settings, own)
         return {name: value for name, value in settings.items() if name not in POLICY_TABLES}
     return _read_lenient(shared) if shared.is_file() else {}
+
+
+def read_channels(policy: Path | None = None) -> list[Channel]:
+    """Return the channels for alerts: those of the user's file, of `critiqor.toml`, and of a policy.
+
+    A name that is used twice means the first of them.
+    """
+    named: dict[str, Channel] = {}
+    for path in (user_settings_path(), Path.cwd() / "critiqor.toml", policy):
+        if path is not None and path.is_file():
+            for channel in _take_channels(_read_document(path), path):
+                named.setdefault(channel.name, channel)
+    return list(named.values())
+
+
+def _take_channels(settings: dict[str, Any], path: Path) -> list[Channel]:
+    """Remove the table `notify` from settings, and return its channels. Raise `UsageError` if it is invalid."""
+    if (table := settings.pop("notify", None)) is None:
+        return []
+    from critiqor.notifications.settings import parse_notify
+
+    return parse_notify(table, path, is_users=path == user_settings_path())
 
 
 def _read_strict(path: Path, allowed: frozenset[str]) -> dict[str, Any]:
@@ -93,10 +122,23 @@ def _read_lenient(path: Path) -> dict[str, Any]:
     if not isinstance(section, dict):
         say(f"{path.name} is ignored: tool.critiqor is not a table")
         return {}
-    usable = {name for name, value in section.items() if name in _FOLDER_KEYS and isinstance(value, str | int | float)}
+    options = _FOLDER_KEYS - {"notify"}
+    usable = {name for name, value in section.items() if name in options and isinstance(value, str | int | float)}
     if ignored := sorted(section.keys() - usable):
         say(f"{path.name}: these settings are ignored: {', '.join(ignored)}")
     return {name: section[name] for name in usable}
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    """Read a file of settings, or a policy, which may also be JSON."""
+    if path.suffix.lower() != ".json":
+        return _read_toml(path)
+    import msgspec
+
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path.name} cannot be read: {error}", fix=f"correct {path.name}") from error
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -6,13 +6,13 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import msgspec
 
 from critiqor.errors import CritiqorError, OpenClawNotFoundError
-from critiqor.live.announcements import Announcement
 from critiqor.live.verdict import LiveLimit, limit_facts, stop_result
 from critiqor.model import Metadata
 from critiqor.openclaw import (
@@ -32,9 +32,10 @@ from critiqor.openclaw import (
     write_overlay,
 )
 from critiqor.recording.backend_transcripts import complete_recording
-from critiqor.recording.live_worker import Announce, LiveWorker
+from critiqor.recording.live_worker import LiveWorker
 from critiqor.recording.monitor_options import (
     DEFAULT_ARGUMENTS,
+    Announce,
     MonitorOptions,
     MonitorResult,
     check_can_be_recorded,
@@ -57,10 +58,6 @@ _CANNOT_BE_EXECUTED = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errn
 Say = Callable[[str], None]
 
 
-def _announce_nothing(_news: Announcement | LiveLimit) -> None:
-    """Leave news to live.json."""
-
-
 def monitor_openclaw(
     options: MonitorOptions,
     *,
@@ -78,7 +75,7 @@ def monitor_openclaw(
     check_can_be_recorded(options.arguments, environment)
     store = RunStore(options.runs_dir)
     record = start_session(store, Metadata.parse(**options.metadata))
-    run = _MonitoredRun(store.run(record.run_id), record.metadata, options, say, announce or _announce_nothing)
+    run = _MonitoredRun(store.run(record.run_id), record.metadata, options, say, announce or (lambda _run, _news: None))
     try:
         launch = run.prepare(environment)
         run.launch(launch, output)
@@ -187,7 +184,8 @@ class _MonitoredRun:
         self._sampler = ResourceSampler(self._supervisor.descendants)
         self._sampler.start()
         if self._options.live:
-            self._live = LiveWorker(self._run, self._options.policy, self._announce, self._stop)
+            announce = partial(self._announce, self._run)
+            self._live = LiveWorker(self._run, self._options.policy, announce, self._stop)
             self._live.start()
 
     def _stop(self, limit: LiveLimit) -> None:

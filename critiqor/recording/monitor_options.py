@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from critiqor.errors import UsageError
+from critiqor.live.announcements import Announcement
 from critiqor.live.verdict import LiveLimit
 from critiqor.model import Metadata
 from critiqor.openclaw import container_of, is_detached_exec, plugin_folder, writes_configuration
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 DEFAULT_ARGUMENTS = ("chat",)
 ATTACH_GRACE_SECONDS = 30.0
 """How long OpenClaw may take to load its plugins before the monitor reports that nothing is recorded."""
+
+Announce = Callable[[Run, Announcement | LiveLimit], None]
+"""Called with news about a finding of a run, or with a limit that was exceeded."""
 
 
 class MonitorOptions(msgspec.Struct, frozen=True, kw_only=True):

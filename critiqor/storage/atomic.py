@@ -72,7 +72,7 @@ class AtomicFile:
             with contextlib.suppress(OSError):
                 self._file.close()
         if kind is None and self._synced:
-            _sync_folder(self._path.parent)
+            sync_folder(self._path.parent)
 
     def _claim(self) -> int:
         """Open the temporary file and lock it until it is renamed or removed."""
@@ -135,7 +135,8 @@ def write_json(path: str | Path, document: Any) -> None:
     write_bytes(Path(path), msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Write the names in a folder to disk: new and renamed files in it survive a crash of the system."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

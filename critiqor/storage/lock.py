@@ -17,12 +17,15 @@ STALE_AFTER_SECONDS = 5.0
 
 
 @contextlib.contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Hold a lock file; the system releases it when the holding process dies."""
+def exclusive(path: Path, *, timeout: float | None = None) -> Iterator[None]:
+    """Hold a lock file; the system releases it when the holding process dies.
+
+    Raise `TimeoutError` if another process holds it for `timeout` seconds; without a timeout, wait for it.
+    """
     from filelock import FileLock
 
     path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-    with FileLock(path):
+    with FileLock(path, timeout=-1 if timeout is None else timeout):
         yield
 
 

@@ -100,6 +100,11 @@ class SessionPaths(msgspec.Struct, frozen=True):
         return self.runs_dir / ".guard.lock"
 
     @property
+    def notify_folder(self) -> Path:
+        """The outbox of alerts."""
+        return self.runs_dir / ".notify"
+
+    @property
     def last_number_path(self) -> Path:
         """The highest run number ever assigned, so that none is reused even when runs are deleted."""
         return self.runs_dir / ".last_run"

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from alerting import alert
 from dashboards import RUN_PAGES, Dashboard, event_ids
 from importable import IMPORTED
 from mutations import COUNT, bounded, mutated
@@ -28,6 +29,10 @@ from timelines import data_of, in_order, line, request, sample, span
 from critiqor.cli import main, output
 from critiqor.cli.group import VERBS
 from critiqor.dashboard.data.index_cache import IndexCache
+from critiqor.notifications.notifier import Notifier
+from critiqor.notifications.outbox import ChannelState
+from critiqor.notifications.settings import parse_notify
+from critiqor.session import paths_for
 
 DONE, OTHER, ACTIVE, ABORTED = "run_001", "run_002", "run_004", "run_003"
 
@@ -116,6 +121,9 @@ class Target(NamedTuple):
     verbs: list[list[str]]
 
 
+[_CHANNEL] = parse_notify({"channels": {"ops": {"kind": "terminal"}}}, Path("critiqor.toml"), is_users=False)
+MESSAGE = f"run_001-{alert().idempotency_key}"
+SENDING = [["runs", "--runs-dir", "outbox"], ["notify", "flush", "--runs-dir", "outbox"]]
 TARGETS = {
     "record of a completed run": Target(f"runs/{DONE}.json", [*READING, *SLOW, *CHANGING, *FOLDER, PAGES[0], LOST[0]]),
     "record of an active run": Target(f"runs/{ACTIVE}.json", [*UNFINISHED, *FOLDER, PAGES[1], LOST[1]]),
@@ -136,6 +144,8 @@ TARGETS = {
     "settings": Target("critiqor.toml", [["runs"], ["show", DONE], ["import", "neutral.jsonl"]]),
     "policy.toml": Target("policy.toml", POLICY_VERBS),
     "policy.json": Target("policy.json", POLICY_VERBS),
+    "message in the outbox": Target(f"outbox/.notify/channels/ops/waiting/{MESSAGE}.json", SENDING),
+    "state of a channel": Target("outbox/.notify/channels/ops/state.json", SENDING),
     "links": Target("runs/.links.json", [PAGES[0], ["visibility", DONE, "private"]]),
     "last run number": Target("runs/.last_run", [["import", "neutral.jsonl"]]),
     "lock of session.json": Target(f"runs/{DONE}/session.json.lock", [["finalize", DONE, "--no-dashboard"]]),
@@ -175,6 +185,11 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "critiqor.toml").write_text('runs_dir = "runs"\nagent_id = "agent"\ntimeout = 30\n')
     (folder / "policy.toml").write_text(POLICY)
     (folder / "policy.json").write_text(json.dumps(tomllib.loads(POLICY)))
+    with (folder / "critiqor.toml").open("a") as settings:
+        settings.write('[notify]\nquiet_hours = "03:00-03:01"\n[notify.channels.ops]\nkind = "terminal"\n')
+    sender = Notifier([_CHANNEL], paths_for(folder / "outbox"))
+    sender.announce([alert()])
+    sender.outbox.channel("ops").save_state(ChannelState(failures=3, failed_ms=1, retry_ms=2, sent_ms=[1, 2]))
     return folder
 
 

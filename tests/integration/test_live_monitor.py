@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 
 import psutil
@@ -53,7 +54,11 @@ def test_a_loop_is_announced_and_stopped_while_it_runs(monitor: Monitor, runs: R
     )
     with monitor.output.open("wb") as output:
         result = monitor_openclaw(
-            options, say=monitor.said.append, environment=environment(monitor.home), output=output, announce=news.append
+            options,
+            say=monitor.said.append,
+            environment=environment(monitor.home),
+            output=output,
+            announce=lambda _, one: news.append(one),
         )
     assert (result.exit_code, runs.status("run_001")) == (ExitCode.GATE_FAILED, "MONITORING")
     assert result.stopped_by is not None and result.stopped_by.text.startswith("limits.repeats: 9 repeats (exec)")
@@ -150,6 +155,30 @@ def test_monitor_finalizes_and_gates_in_one_command(tmp_path: Path) -> None:
     code, output = monitored(tmp_path, "", "--finalize")
     assert code == 0 and "run_003" in output
     assert Runs(tmp_path / "runs").status("run_003") == "COMPLETED"
+
+
+CHANNEL = """
+[notify.channels.log]
+kind = "command"
+command = ["sh", "-c", "cat >> alerts; echo >> alerts"]
+"""
+
+
+def test_findings_and_limits_are_sent_to_the_channels_once_while_the_agent_works(tmp_path: Path) -> None:
+    settings = tmp_path / ".config" / "critiqor" / "config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(CHANNEL)
+    code, _ = monitored(tmp_path, "[limits]\ntool_calls = 1\n", "--policy", "policy.toml")
+    assert code == 0
+    run_critiqor("notify", "flush", home=tmp_path)
+    run_critiqor("finalize", "--no-dashboard", home=tmp_path)
+    sent = [json.loads(line) for line in (tmp_path / "alerts").read_text().splitlines()]
+    types = [alert["finding"]["type"] for message in sent for alert in message["alerts"]]
+    assert "limit_exceeded" in types
+    diagnosis = Run.load("run_001", tmp_path / "runs").diagnosis
+    assert diagnosis.failure_analysis.findings != []
+    for finding in diagnosis.failure_analysis.findings:
+        assert types.count(finding.type) == 1
 
 
 CONTRACT = """

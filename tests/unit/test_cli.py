@@ -42,7 +42,8 @@ def test_every_verb_that_names_a_folder_has_the_same_option() -> None:
     for verb in (verb for verb in VERBS if verb not in without_runs):
         command = critiqor.get_command(context, verb)
         if isinstance(command, click.Group):
-            command = command.get_command(context, "test" if verb == "policy" else "openclaw")
+            named = {"policy": "test", "notify": "flush"}
+            command = command.get_command(context, named.get(verb, "openclaw"))
         assert command is not None
         assert "runs_dir" in {parameter.name for parameter in command.params}
         assert command.help
@@ -284,7 +285,7 @@ def test_settings_reach_the_monitor(cli: Cli, tmp_path: Path, runs: Runs, monkey
         "timeout": 60,
         "runs_dir": "runs",
     }
-    assert settings.keys() == KEYS - {"redaction"}  # no option of a verb
+    assert settings.keys() == KEYS - {"redaction", "notify"}  # no options of a verb
     text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
     users = tmp_path / "config" / "critiqor" / "config.toml"
     users.parent.mkdir(parents=True)

@@ -10,8 +10,7 @@ import click
 
 from critiqor.cli.completion_values import run_or_file_names
 from critiqor.cli.options import contracts_option, json_option, read_policy_option, runs_dir_option
-from critiqor.cli.output import answer
-from critiqor.cli.unsigned import warn_if_unsigned
+from critiqor.cli.output import answer, warn_if_unsigned
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

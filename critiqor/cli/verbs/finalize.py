@@ -10,9 +10,8 @@ import click
 from critiqor.cli.completion_values import run_names
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.options import contracts_option, json_option, read_policy_option, runs_dir_option
-from critiqor.cli.output import answer, say
+from critiqor.cli.output import answer, say, warn_if_unsigned
 from critiqor.cli.running_agent import warn_if_running
-from critiqor.cli.unsigned import warn_if_unsigned
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,10 +32,10 @@ def finalize(run: str | None, runs_dir: str, policy_file: Path | None, no_dashbo
     without being recorded; `critiqor abort --stop RUN` ends it. After a crash or a kill, finalize again: the resulting
     evidence is the same.
 
-    The contracts of the policy are checked, too.
-
-    With a terminal and a display, and outside CI, the dashboard opens afterwards.
+    The contracts of the policy are checked, too. The findings are sent to the channels of the settings, if there are
+    any. With a terminal and a display, and outside CI, the dashboard opens afterwards.
     """
+    from critiqor.cli.alerts import announce_findings, expect_alerts
     from critiqor.cli.garbage import paused_collection
     from critiqor.cli.progress import finalize_progress
     from critiqor.cli.texts.show import run_summary
@@ -45,12 +44,15 @@ def finalize(run: str | None, runs_dir: str, policy_file: Path | None, no_dashbo
     from critiqor.session import complete_session
 
     contracts = read_policy_option(policy_file).contracts
+    notifier = expect_alerts(run, runs_dir)
     with paused_collection(), finalize_progress(run, runs_dir) as observe:
         record = complete_session(run, runs_dir, observe, contracts)
     run_id: str = record["run_id"]
     view = RunView(RunStore(runs_dir).run(run_id))
     data = {**record, "diagnosis": view.diagnosis}
     answer("finalize", data, run_summary(view), as_json=as_json, drawing=lambda: _drawing(view))
+    if notifier is not None:
+        announce_findings(view.run, notifier)
     warn_if_unsigned(view.run)
     warn_if_running(run_id, runs_dir)
     if not no_dashboard and not as_json:

@@ -65,13 +65,17 @@ def guard(
     critiqor guard --policy policy.toml
     critiqor guard --policy policy.toml -- --profile work
     """
+    from critiqor.cli.alerts import LiveAlerts
     from critiqor.live.guard import Guard
     from critiqor.run.store import RunStore
 
     policy = read_policy_option(policy_file)
     stores = [RunStore(folder) for folder in dict.fromkeys((runs_dir, *map(str, folders)))]
 
+    alerts = LiveAlerts.of_folders([store.runs_dir for store in stores], policy_file)
+
     def announce(run: Run, news: Announcement | LiveLimit) -> None:
+        alerts.announce(run, news)
         if as_json:
             answer_line("guard", {"run_id": run.id, "runs_dir": str(run.paths.runs_dir), "news": news})
         else:
@@ -88,6 +92,7 @@ def guard(
         say(f"waiting for recordings in {', '.join(str(store.runs_dir) for store in stores)}; Ctrl-C ends the guard")
         while not ended.wait(POLL_SECONDS):
             following.step()
+    alerts.finish()
     say("the guard has ended; recordings go on")
 
 

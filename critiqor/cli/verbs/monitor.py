@@ -83,7 +83,9 @@ def openclaw(
     critiqor monitor openclaw -- gateway run --port 18789 --auth token
     critiqor monitor openclaw --check policy.toml -- agent --local --agent main --message "fix the tests"
     """
+    from critiqor.cli.alerts import LiveAlerts
     from critiqor.recording.monitor import DEFAULT_ARGUMENTS, MonitorOptions, monitor_openclaw
+    from critiqor.storage import paths_for
 
     policy_file = policy_file or check_file
     # Without one, no rules are loaded, so that OpenClaw starts at once.
@@ -103,7 +105,9 @@ def openclaw(
         deep_profile=deep_profile,
         metadata=drop_unset(metadata),
     )
-    result = monitor_openclaw(options, say=lambda message: say(add_runs_dir(message)))
+    alerts = LiveAlerts.of_folders([paths_for(runs_dir).runs_dir], policy_file)
+    result = monitor_openclaw(options, say=lambda message: say(add_runs_dir(message)), announce=alerts.announce)
+    alerts.finish()
     code = result.exit_code
     if finalizes or check_file is not None:
         from critiqor.cli.verbs.finalize import finalize
