@@ -1,10 +1,12 @@
 """`critiqor-agentloop`: accepts OpenClaw's command line, so it can be launched in place of OpenClaw.
 
     critiqor-agentloop agent --local --agent main --message "…"
+    critiqor-agentloop chat
     critiqor-agentloop gateway run
 
-The monitor launches it in the same way as OpenClaw:
+The monitor launches it in the same way as OpenClaw, and `chat` by default:
 
+    critiqor monitor openclaw --openclaw-command critiqor-agentloop
     critiqor monitor openclaw --openclaw-command critiqor-agentloop -- agent --local --message "…"
 """
 
@@ -35,7 +37,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _agent(options: argparse.Namespace, arguments: list[str]) -> int:
-    from critiqor.agentloop.entry.single_run import exit_code, run_once
+    import contextlib
+
+    from critiqor.agentloop.entry.single_run import error_to_print, exit_code, run_once, texts_to_print
     from critiqor.agentloop.loop.run_result import build_report
     from critiqor.agentloop.runs import AgentParams
 
@@ -53,21 +57,51 @@ def _agent(options: argparse.Namespace, arguments: list[str]) -> int:
         to=options.reply_to or options.to,
         deliver=options.deliver,
     )
-    outcome = asyncio.run(run_once(os.environ, params, options.config, arguments))
+    # A channel may deliver to standard output, where the JSON document must be alone.
+    with contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext():
+        outcome = asyncio.run(run_once(os.environ, params, options.config, arguments))
     if options.json:
         print(json.dumps(build_report(outcome), indent=2))
     else:
-        for payload in outcome.payloads:
-            print(_sanitize(payload.text))
-        if outcome.error is not None:
-            print(_sanitize(outcome.error), file=sys.stderr)
+        for text in texts_to_print(outcome):
+            print(_sanitize(text))
+        error = error_to_print(outcome)
+        if error is not None:
+            print(_sanitize(error), file=sys.stderr)
     return exit_code(outcome)
+
+
+def _chat(options: argparse.Namespace, arguments: list[str]) -> int:
+    from critiqor.agentloop.entry.chat import run_chat
+    from critiqor.agentloop.runs import AgentParams
+
+    params = AgentParams(
+        message=options.message,
+        agent_id=options.agent,
+        session_key=options.session,
+        model=options.model,
+        thinking=options.thinking,
+        verbose=options.verbose,
+    )
+    return asyncio.run(run_chat(os.environ, params, options.config, arguments))
 
 
 def _gateway(options: argparse.Namespace, arguments: list[str]) -> int:
     from critiqor.agentloop.entry.server import serve
 
     asyncio.run(serve(os.environ, options.socket, options.config, arguments))
+    return int(ExitCode.OK)
+
+
+def _install(options: argparse.Namespace, arguments: list[str]) -> int:
+    from critiqor.agentloop.entry.runtime import open_runtime
+
+    async def install() -> Path:
+        async with open_runtime(os.environ, config=options.config, arguments=arguments) as runtime:
+            installer = runtime.install_skill if options.kind == "skill" else runtime.install_plugin
+            return await installer(options.folder)
+
+    print(_sanitize(f"installed in {asyncio.run(install())}"))
     return int(ExitCode.OK)
 
 
@@ -93,6 +127,15 @@ def _build_parser() -> argparse.ArgumentParser:
     agent.add_argument("--local", action="store_true", help="accepted for compatibility; runs are always local")
     agent.add_argument("--deliver", action="store_true")
     agent.add_argument("--json", action="store_true")
+    chat = verbs.add_parser("chat", help="chat line by line", allow_abbrev=False)
+    chat.set_defaults(verb=_chat)
+    chat.add_argument("-m", "--message", default="", help="first message")
+    chat.add_argument("--session", help="session to continue: a name, or agent:AGENT:NAME")
+    for name in ("--agent", "--model", "--thinking"):
+        chat.add_argument(name)
+    chat.add_argument("--verbose", choices=["off", "on", "full"])
+    chat.add_argument("--config", type=Path)
+    chat.add_argument("--local", action="store_true", help="accepted for compatibility; a chat is always local")
     gateway = verbs.add_parser("gateway", help="serve a local socket", allow_abbrev=False)
     gateway.set_defaults(verb=_gateway)
     gateway.add_argument("action", choices=["run"])
@@ -100,6 +143,12 @@ def _build_parser() -> argparse.ArgumentParser:
     gateway.add_argument("--config", type=Path)
     for name in ("--port", "--auth", "--token", "--bind"):
         gateway.add_argument(name, help="accepted for compatibility with OpenClaw; the server uses no port")
+    for kind, description in (("skill", "SKILL.md"), ("plugin", "HOOK.md")):
+        family = verbs.add_parser(f"{kind}s", help=f"install a {kind}", allow_abbrev=False)
+        family.set_defaults(verb=_install, kind=kind)
+        family.add_argument("action", choices=["install"])
+        family.add_argument("folder", type=Path, help=f"a folder that contains {description}")
+        family.add_argument("--config", type=Path)
     return parser
 
 

@@ -14,9 +14,11 @@ import msgspec
 
 from critiqor.agentloop.settings import (
     AgentDefaults,
+    ChannelSettings,
     DiagnosticsSettings,
     InternalHookSettings,
     ModelChoice,
+    PluginHookSettings,
     Provider,
     QueueSettings,
     SkillSettings,
@@ -39,8 +41,11 @@ class LoopConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     queue: QueueSettings = QueueSettings()
     diagnostics: DiagnosticsSettings = DiagnosticsSettings()
     internal_hooks: InternalHookSettings = InternalHookSettings()
+    plugin_hooks: PluginHookSettings = PluginHookSettings()
     skills: SkillSettings = SkillSettings()
     write_lock: WriteLockSettings = WriteLockSettings()
+    channels: dict[str, ChannelSettings] = {}
+    """The chat channels that have an outbox, by name."""
     default_agent: str = "main"
     agents: tuple[str, ...] = ("main",)
     """Ids of the configured agents."""
@@ -78,6 +83,7 @@ class _Messages(msgspec.Struct):
 
 class _Hooks(msgspec.Struct):
     internal: InternalHookSettings = InternalHookSettings()
+    plugin: PluginHookSettings = PluginHookSettings()
 
 
 class _Session(msgspec.Struct, rename="camel"):
@@ -92,6 +98,7 @@ class _Document(msgspec.Struct):
     hooks: _Hooks = msgspec.field(default_factory=_Hooks)
     session: _Session = msgspec.field(default_factory=_Session)
     skills: SkillSettings = SkillSettings()
+    channels: dict[str, Any] = {}
 
 
 class ConfigurationLocation(NamedTuple):
@@ -134,8 +141,23 @@ def parse_configuration(document: Mapping[str, Any], name: str = "the configurat
         queue=parsed.messages.queue,
         diagnostics=parsed.diagnostics,
         internal_hooks=parsed.hooks.internal,
+        plugin_hooks=parsed.hooks.plugin,
         skills=parsed.skills,
         write_lock=parsed.session.write_lock,
+        channels=_parse_channels(parsed.channels, name),
         default_agent=default or first,
         agents=tuple(agent.id for agent in parsed.agents.listed) or (first,),
     )
+
+
+def _parse_channels(channels: dict[str, Any], name: str) -> dict[str, ChannelSettings]:
+    """Return the channels with an outbox. The others are OpenClaw's own, to which this loop cannot send."""
+    parsed: dict[str, ChannelSettings] = {}
+    for channel, settings in channels.items():
+        if isinstance(settings, dict) and "outbox" in settings:
+            try:
+                parsed[channel] = msgspec.convert(settings, type=ChannelSettings)
+            except msgspec.ValidationError as error:
+                problem = f"{name} is invalid: channels.{channel}: {error}"
+                raise UsageError(problem, fix=f"correct channels.{channel} in {name}") from error
+    return parsed

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from critiqor.agentloop.event_streams import EventStreams, Stream
     from critiqor.agentloop.loop.commands import Command
     from critiqor.agentloop.loop.external_agent import ExternalAgent
-    from critiqor.agentloop.replies.block_streaming import BlockReplies
+    from critiqor.agentloop.replies.reply_pipeline import ReplyPipeline
     from critiqor.agentloop.sessions.sessions import Session
     from critiqor.agentloop.sessions.write_lock import WriteLock
 
@@ -98,6 +98,17 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     is_reasoning: bool = False
 
 
+class DeliveryStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What became of the replies of a run that were to be delivered."""
+
+    status: Literal["sent", "suppressed", "partial_failed", "failed"]
+    """`suppressed` if there was nothing to send, or a plugin cancelled it."""
+    sent: int = 0
+    """Number of messages that were delivered."""
+    error: str | None = None
+    """Why the rest was not delivered."""
+
+
 class RunOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How a run ended, with its replies."""
 
@@ -119,6 +130,8 @@ class RunOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ended_at: int = 0
     joined: str | None = None
     """Id of the run that answered this message, if the message did not get its own run."""
+    delivery: DeliveryStatus | None = None
+    """What became of the replies; None if they were not to be delivered."""
 
 
 class Abort(NamedTuple):
@@ -153,8 +166,8 @@ class Run:
         """The program that answers instead of the loop, if any."""
         self.joined: list[Run] = []
         """Other messages that this run answers; they end with it."""
-        self.blocks: BlockReplies | None = None
-        """Sends a reply in blocks while the model writes it, if block streaming is on."""
+        self.replies: ReplyPipeline
+        """What is said to the user. The dispatcher sets it."""
         self.lock: WriteLock | None = None
         """The write lock of the transcript, once acquired."""
         self.recording = NOT_RECORDED

@@ -53,15 +53,49 @@ class SecretReference(msgspec.Struct, frozen=True):
     """Name of the environment variable."""
 
 
+Secret = str | SecretReference
+"""A secret in the configuration; a text may contain `${VARIABLE}`."""
+
+
+class TlsSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`models.providers.<id>.request.tls`. Certificates and keys are PEM, or paths of files that contain it."""
+
+    ca: Secret | None = None
+    """Certificate authorities to trust in place of those of the system."""
+    cert: Secret | None = None
+    """Certificate of this client."""
+    key: Secret | None = None
+    passphrase: Secret | None = None
+    server_name: str | None = None
+    """Name that the certificate of the server must have, if it is not that of the URL."""
+    insecure_skip_verify: bool = False
+
+
+class ProxySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`models.providers.<id>.request.proxy`."""
+
+    mode: Literal["env-proxy", "explicit-proxy"] = "env-proxy"
+    """`env-proxy`: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment, as without this setting."""
+    url: str | None = None
+
+
+class RequestSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`models.providers.<id>.request`: how HTTP requests reach the provider."""
+
+    proxy: ProxySettings | None = None
+    tls: TlsSettings | None = None
+
+
 class Provider(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A model provider."""
 
     id: str = ""
     base_url: str = ""
-    api_key: str | SecretReference | None = None
+    api_key: Secret | None = None
     api: str = "openai-completions"
     timeout_seconds: Positive | None = None
     """Timeout of each HTTP request, and maximum time without data in its response stream."""
+    request: RequestSettings = RequestSettings()
     models: tuple[ModelEntry, ...] = ()
 
 
@@ -123,6 +157,14 @@ class BlockChunk(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     break_preference: Literal["paragraph", "newline", "sentence"] = "paragraph"
 
 
+class ExternalSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`agents.defaults.external`: a program that answers in place of the loop. Only this loop has this key."""
+
+    command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    """Program and arguments; it is started in the folder of the configuration file."""
+    env: dict[str, str] = {}
+
+
 class AgentDefaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """`agents.defaults`."""
 
@@ -143,6 +185,7 @@ class AgentDefaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     block_streaming_default: Literal["on", "off"] = "off"
     block_streaming_break: BlockBreak = "text_end"
     block_streaming_chunk: BlockChunk = BlockChunk()
+    external: ExternalSettings | None = None
     external_idle_seconds: Positive | None = 60.0
     """Longest time that an external agent may make no progress. Only this loop has this key."""
 
@@ -192,6 +235,26 @@ class InternalHookSettings(msgspec.Struct, frozen=True):
     load: HookFolders = HookFolders()
 
 
+class HookScriptSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`hooks.plugin.scripts[]`: a program that handles a plugin hook."""
+
+    hook: str
+    command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    """Program and arguments; it is started in the folder of the configuration file."""
+    priority: int = 0
+    """Handlers of higher priorities run first."""
+    timeout_seconds: Positive = 10.0
+    env: dict[str, str] = {}
+
+
+class PluginHookSettings(msgspec.Struct, frozen=True):
+    """`hooks.plugin`. Only this loop has this key."""
+
+    modules: tuple[str, ...] = ()
+    """Python files or dotted names of modules with a function `register(hooks)`."""
+    scripts: tuple[HookScriptSettings, ...] = ()
+
+
 class WriteLockSettings(msgspec.Struct, frozen=True, rename="camel"):
     """`session.writeLock`."""
 
@@ -217,3 +280,28 @@ class SkillSettings(msgspec.Struct, frozen=True):
 
     load: SkillFolders = SkillFolders()
     entries: dict[str, SkillEntry] = {}
+
+
+class StdoutChannel(msgspec.Struct, frozen=True, tag_field="outbox", tag="stdout"):
+    """`channels.<name>` with `"outbox": "stdout"`: messages are printed by the process that sends them."""
+
+
+class FileChannel(msgspec.Struct, frozen=True, kw_only=True, tag_field="outbox", tag="file"):
+    """`channels.<name>` with `"outbox": "file"`: messages are appended to a file, as JSON Lines."""
+
+    path: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class WebhookChannel(msgspec.Struct, frozen=True, kw_only=True, tag_field="outbox", tag="webhook"):
+    """`channels.<name>` with `"outbox": "webhook"`: each message is the JSON body of a POST request."""
+
+    url: Annotated[str, msgspec.Meta(pattern=r"^(https?://|\$\{)")]
+    """May contain `${VARIABLE}`, like the values of `headers`."""
+    headers: dict[str, str] = {}
+
+
+class MemoryChannel(msgspec.Struct, frozen=True, tag_field="outbox", tag="memory"):
+    """`channels.<name>` with `"outbox": "memory"`: messages are kept in the process, for tests."""
+
+
+ChannelSettings = StdoutChannel | FileChannel | WebhookChannel | MemoryChannel

@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 _DELIVERING = frozenset({"finalize", "flush", "test"})
 """Commands that deliver alerts themselves."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+visibility_option = click.option(
+    "--visibility",
+    envvar="CRITIQOR_VISIBILITY",
+    type=click.Choice(["private", "public", "anonymous", "shared"]),
+    help="Who may see the run.  [default: private]",
+)
 _METADATA_OPTIONS = (
     click.option(
         "--agent-id", envvar="CRITIQOR_AGENT_ID", help="Name to record the agent under.  [default: openclaw_agent]"
     ),
     click.option("--tenant-id", envvar="CRITIQOR_TENANT_ID", help="Tenant that owns the run.  [default: default]"),
-    click.option(
-        "--visibility",
-        envvar="CRITIQOR_VISIBILITY",
-        type=click.Choice(["private", "public", "anonymous", "shared"]),
-        help="Who may see the run.  [default: private]",
-    ),
+    visibility_option,
     click.option(
         "--benchmark-id",
         envvar="CRITIQOR_BENCHMARK_ID",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from critiqor.errors import UsageError
-from critiqor.storage.redaction.user_rules import check_user_rules, user_settings_path
+from critiqor.storage.paths import user_settings_path
 
 if TYPE_CHECKING:
     from critiqor.notifications.settings import Channel
@@ -61,6 +61,9 @@ def _read_user_file() -> dict[str, Any]:
     settings = _read_strict(path, KEYS) if path.is_file() else {}
     # The table is no option of a verb: a new run gets a copy of it.
     if (redaction := settings.pop("redaction", None)) is not None:
+        # Imported here, because few users have such rules, and every verb reads the settings.
+        from critiqor.storage.redaction.user_rules import check_user_rules
+
         check_user_rules(redaction)
     _take_channels(settings, path)
     return settings

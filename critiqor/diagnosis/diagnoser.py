@@ -52,7 +52,7 @@ from critiqor.model.usage import Cost
 from critiqor.spans.agent_run import AgentRun
 
 ENGINE_VERSION = "1.0.0"
-RULE_SET_VERSION = "8"
+RULE_SET_VERSION = "9"
 # 1: first full set of detectors.
 # 2: latency_stall, slow_startup, slow_provider and child_process_failure.
 # 3: the cause of cost_explosion no longer depends on which calls it names; inspection_incomplete comes first if no
@@ -72,6 +72,8 @@ RULE_SET_VERSION = "8"
 # 8: evidence_tampered and records_lost: what the monitor counted is compared with the journal; a process that is gone
 # without a record of its end is not called running; a recording in which no agent run took place is no failure of the
 # recorder, and records that could not be written are not blamed on a plugin that was not loaded.
+# 9: failures whose outputs say the same have one cause, whatever it is; bad news about one failure admits no other one;
+# a command that an answer quotes must have been run; dates, hosts and namesakes are compared; answers in XML are read.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 
@@ -326,7 +328,12 @@ def _finding(cause: _Cause, drafts: list[Draft], waste: Waste) -> Finding:
     runs = _scopes(drafts)
     first_steps = [step for draft in drafts if (step := earliest_step(draft)) is not None]
     waste.update(_wasted_calls(drafts))
-    where = f" This happened in {len(runs)} agent runs; the worst one is shown." if len(runs) > 1 else ""
+    occurrences = sum(draft.occurrences for draft in drafts)
+    where = ""
+    if len(runs) > 1:
+        where = f" This happened in {len(runs)} agent runs; the worst one is shown."
+    elif len(drafts) > 1:
+        where = f" It is the worst of {len(drafts)} such cases, {occurrences} occurrences in all."
     return Finding(
         type=worst.type,
         cause=cause.cause,
@@ -335,7 +342,7 @@ def _finding(cause: _Cause, drafts: list[Draft], waste: Waste) -> Finding:
         title=sanitize_line(worst.title),
         explanation=sanitize_line(worst.explanation) + where,
         evidence=cite_events(event for draft in drafts for event in draft.evidence),
-        occurrences=sum(draft.occurrences for draft in drafts),
+        occurrences=occurrences,
         session_key=worst.scope.session_key,
         agent_run_id=worst.scope.agent_run_id,
         first_bad_step=min(first_steps, default=None),

@@ -44,7 +44,7 @@ from critiqor.diagnosis.signals.text import (
     new_words,
     plain_text,
 )
-from critiqor.diagnosis.signals.tool_calls import kind_of, runs_tests
+from critiqor.diagnosis.signals.tool_calls import does_nothing, kind_of, runs_tests
 from critiqor.model import Event, EventType, Scope
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.agent_run import CLOSED, AgentRun
@@ -264,7 +264,8 @@ class RunBuilder:
 
     def _add_tool_call(self, run: AgentRun, event: Event, arguments: str) -> ToolCall:
         tool = sys.intern(sanitize_line(event.tool_name or "unknown"))
-        same_call = fingerprint(tool, arguments)
+        # The null command ignores its arguments, so all of its calls are the same.
+        same_call = fingerprint(tool, ":" if does_nothing(tool, arguments) else arguments)
         last = run.tool_calls[-1] if run.tool_calls else None
         if last is not None and last.same_call == same_call:
             # The longest recordings are loops: equal values are kept once.

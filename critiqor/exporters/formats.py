@@ -13,11 +13,11 @@ from critiqor.errors import RegistrationError, UsageError
 if TYPE_CHECKING:
     from critiqor.extensions.loading import Loaded
 
-Material = Literal["trace", "cpu_profiles", "recorded", "report", "gate", "cited", "bundle", "pages"]
+Material = Literal["trace", "cpu_profiles", "recorded", "report", "timed", "gate", "cited", "bundle", "pages"]
 """What a reporter takes: `trace`, the run as slices of time (`critiqor.model.trace.Trace`); `cpu_profiles`, one profile
 per thread (`critiqor.model.profiles.CpuProfile`); or one of `critiqor.model.report`: events one by one (`Recorded`), a
-report (`RunReport`), a report with policy results (`GateReport`) or with the file and line of everything it cites
-(`CitedReport`), or files (`Bundle`). `pages` are rendered by the dashboard."""
+report (`RunReport`), a report with the timing of the run (`TimedReport`), with policy results (`GateReport`) or with
+the file and line of everything it cites (`CitedReport`), or files (`Bundle`). `pages` are rendered by the dashboard."""
 Reporter = Callable[[Any], Iterable[bytes]]
 """Turns its material into the pieces of a file."""
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
@@ -90,7 +90,7 @@ _BUILT_IN = {
     "otlp": Format(".otlp.json", "an OpenTelemetry collector, Phoenix or any backend that accepts OTLP", "recorded"),
     "sarif": Format(".sarif", "GitHub code scanning, or a SARIF viewer in your editor", "cited"),
     "junit": Format(".junit.xml", "your CI's test report", "gate"),
-    "markdown": Format(".md", "a pull request, a ticket, or any Markdown viewer", "report", is_report=True),
+    "markdown": Format(".md", "a pull request, a ticket, or any Markdown viewer", "timed", is_report=True),
     "json": Format(".report.json", "jq, or your own program", "report", is_report=True),
     "html": Format(".html", "any browser; it needs no network", "pages", is_report=True),
     "pdf": Format(".pdf", "any PDF viewer, or print it", "pages", is_report=True),

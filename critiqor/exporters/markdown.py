@@ -19,9 +19,12 @@ from critiqor.model.formatting import (
     format_trust,
     format_verdict,
 )
-from critiqor.model.report import GateResult, RunReport
+from critiqor.model.report import GateResult, RunReport, TimedReport
+from critiqor.model.timeline import TimelineSummary
 from critiqor.model.usage import CostAnalysis
 from critiqor.model.verdict import SESSION_HEADS, session_table
+from critiqor.timeline.reports.layout import as_markdown
+from critiqor.timeline.reports.timeline_report import contract_parts
 
 MAX_LENGTH = 64_000
 """Maximum length of the whole report in characters."""
@@ -31,13 +34,13 @@ MAX_NOTES = 20
 SHOWN_SESSIONS = 20
 
 
-def report(run_report: RunReport) -> Iterator[bytes]:
+def report(timed: TimedReport) -> Iterator[bytes]:
     """Yield the Markdown report."""
-    yield document(run_report).encode()
+    yield document(timed.report, timing=timed.timing).encode()
 
 
-def document(run_report: RunReport, gate: GateResult | None = None) -> str:
-    """Return the report, with the policy results if a policy was applied to the run."""
+def document(run_report: RunReport, gate: GateResult | None = None, timing: TimelineSummary | None = None) -> str:
+    """Return the report, with the policy results if a policy was applied to the run, and with its timing if given."""
     diagnosis, verdict = run_report.diagnosis, run_report.verdict
     run_id = run_report.run.run_id
     title = f"## {code_span(run_id)}: {format_verdict(verdict)}{_unknown_reason(run_report)}"
@@ -45,7 +48,7 @@ def document(run_report: RunReport, gate: GateResult | None = None) -> str:
     if gate is not None:
         head.append(_gate(gate))
     findings = _findings(run_id, diagnosis)
-    tail = [*_failed_extensions(diagnosis), *_unseen(run_report), _footer(run_report)]
+    tail = [*_failed_extensions(diagnosis), *_unseen(run_report), *_timing(timing), _footer(run_report)]
     room = MAX_LENGTH - sum(len(block) + 2 for block in (*head, *tail)) - MAX_SENTENCE
     return "\n\n".join([*head, *_fitting(run_id, findings, room, diagnosis.failure_analysis), *tail]) + "\n"
 
@@ -181,6 +184,11 @@ def _unseen(run_report: RunReport) -> list[str]:
     more = [f"- and {len(notes) - MAX_NOTES} more"] if len(notes) > MAX_NOTES else []
     shown = [f"- {escape_markdown(note, MAX_NAME)}" for note in notes[:MAX_NOTES]]
     return ["\n".join([title, "", *shown, *more])] if notes else []
+
+
+def _timing(summary: TimelineSummary | None) -> list[str]:
+    """Return what a report has to say about OpenClaw's timeline, without its raw events."""
+    return [] if summary is None else [as_markdown(contract_parts(summary), level=3).rstrip("\n")]
 
 
 def _footer(run_report: RunReport) -> str:

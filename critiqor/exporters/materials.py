@@ -29,14 +29,16 @@ from critiqor.model.report import (
     ReportedRun,
     Rule,
     RunReport,
+    TimedReport,
 )
 from critiqor.model.timeline import line_of_id
 from critiqor.policy.gate import apply_policy
 from critiqor.policy.policy_file import DEFAULT_POLICY, Policy
-from critiqor.privacy.trace import anonymous_profile
+from critiqor.privacy.trace import anonymous_profile, anonymous_timing
 from critiqor.privacy.visibility import EXPORT
 from critiqor.run.diagnosis import contract_results
 from critiqor.run.store import Run
+from critiqor.run.timing import timing_if_readable
 from critiqor.run.view import RunView
 from critiqor.storage.seals.digests import file_digest
 from critiqor.timeline.profiles import read_cpu_profiles
@@ -135,6 +137,15 @@ def _gather_report(view: RunView, options: ExportOptions) -> Gathered:
     return Gathered(_report(view), integrity_notes(view))
 
 
+def _gather_timed(view: RunView, options: ExportOptions) -> Gathered:
+    return Gathered(_timed(view, _report(view)), integrity_notes(view))
+
+
+def _timed(view: RunView, report: RunReport) -> TimedReport:
+    timing = timing_if_readable(view.run)
+    return TimedReport(report, anonymous_timing(timing) if view.is_anonymous else timing)
+
+
 def _gather_gate(view: RunView, options: ExportOptions) -> Gathered:
     report = _report(view)
     contracts = contract_results(view.run, report.diagnosis, options.policy.contracts)
@@ -165,7 +176,7 @@ def _gather_bundle(view: RunView, options: ExportOptions) -> Gathered:
         raise view.unproven
     files = [
         _json("run.json", report.run),
-        _text("report.md", b"".join(markdown.report(report))),
+        _text("report.md", b"".join(markdown.report(_timed(view, report)))),
     ]
     if options.pages is not None:
         files.append(_text("report.html", b"".join(options.pages(run))))
@@ -193,6 +204,7 @@ _GATHER: dict[Material, Callable[[RunView, ExportOptions], Gathered]] = {
     "cpu_profiles": _gather_cpu_profiles,
     "recorded": gather_recorded,
     "report": _gather_report,
+    "timed": _gather_timed,
     "gate": _gather_gate,
     "cited": _gather_cited,
     "bundle": _gather_bundle,

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from critiqor.errors import CritiqorError
 from critiqor.model.sanitize import sanitize_line
 
-Group = Literal["critiqor.detectors", "critiqor.exporters", "critiqor.importers"]
+Group = Literal["critiqor.detectors", "critiqor.exporters", "critiqor.importers", "critiqor.agentloop.hooks"]
 
 
 class Extension(NamedTuple):

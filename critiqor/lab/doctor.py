@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
+from critiqor.agentloop.hooks.user_hooks import check_installed_hooks
 from critiqor.errors import BrokenRecordError, CritiqorError, OpenClawNotFoundError
 from critiqor.exporters.formats import extension_formats
 from critiqor.extensions.detection import run_detectors
@@ -69,7 +71,7 @@ def run_checks(runs_dir: str | Path, openclaw_command: str, environment: Mapping
 
 
 def _check_extensions() -> Iterator[Check]:
-    """Check every installed extension: detectors are run on an empty recording, exporters and importers are loaded."""
+    """Check every installed extension: detectors are run on an empty recording, the others are loaded."""
     if detectors := installed("critiqor.detectors"):
         with tempfile.TemporaryDirectory() as folder:
             document = Path(folder, "session.json")
@@ -77,11 +79,13 @@ def _check_extensions() -> Iterator[Check]:
             for run in (result.run for result in run_detectors(detectors, document, 0)):
                 name = f"detector {run.detector} of {run.package} {run.version}"
                 yield _extension_check(name, run.package, None if run.state == "ok" else f"{run.state}: {run.reason}")
+    for extension, problem in check_installed_hooks(PluginHooks()):
+        yield _extension_check(f"hooks {extension}", extension.package, problem)
     for kind, loaded in (("exporter", extension_formats()), ("importer", extension_importers())):
         for extension in loaded.origins.values():
             yield _extension_check(f"{kind} {extension}", extension.package, None)
-        for extension, problem in loaded.failed:
-            yield _extension_check(f"{kind} {extension}", extension.package, problem)
+        for extension, reason in loaded.failed:
+            yield _extension_check(f"{kind} {extension}", extension.package, reason)
 
 
 def _extension_check(name: str, package: str, problem: str | None) -> Check:

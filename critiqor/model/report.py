@@ -11,6 +11,7 @@ from critiqor.model.diagnosis import Diagnosis
 from critiqor.model.event import Event
 from critiqor.model.evidence import Coverage
 from critiqor.model.record import Cut, Metadata, RunHead, Seal, Status, Timestamps, Transition
+from critiqor.model.timeline import TimelineSummary
 from critiqor.model.verdict import Check, Integrity, Verdict, verdict_on
 
 REPORT_SCHEMA = "critiqor.report.v1"
@@ -103,6 +104,13 @@ class GateReport(NamedTuple):
 
     report: RunReport
     gate: GateResult
+
+
+class TimedReport(NamedTuple):
+    """A report with the timing of the run."""
+
+    report: RunReport
+    timing: TimelineSummary
 
 
 class Rule(msgspec.Struct, frozen=True):

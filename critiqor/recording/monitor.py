@@ -22,6 +22,7 @@ from critiqor.openclaw import (
     Overlay,
     SettingsLock,
     client_environment,
+    command_words,
     find_openclaw,
     ignores_bundled_plugins_dir,
     locate_configuration,
@@ -39,12 +40,13 @@ from critiqor.recording.monitor_options import (
     MonitorOptions,
     MonitorResult,
     check_can_be_recorded,
+    describe_end,
     recorder_environment,
 )
 from critiqor.recording.recorder_watch import RecorderWatch
 from critiqor.recording.resources import ResourceSampler
-from critiqor.recording.stop import describe_left
 from critiqor.recording.supervisor import ChildEnd, Supervisor
+from critiqor.recording.user_commands import TERMINAL_COMMANDS, UserCommand, UserCommandWatch
 from critiqor.recording.witness import Witness
 from critiqor.run.lifecycle import abort, append_lifecycle_event, refresh_live_document, start_session
 from critiqor.run.store import Run, RunStore
@@ -125,6 +127,7 @@ class _MonitoredRun:
         self._paths = run.paths
         self._witness: Witness | None = None
         self._statement: StatementFile | None = None
+        self._user_commands: UserCommandWatch | None = None
         self._settings_lock = SettingsLock()
 
     def prepare(self, environment: dict[str, str]) -> _Launch:
@@ -174,6 +177,9 @@ class _MonitoredRun:
             raise
         cwd = str(self._options.cwd or Path.cwd())
         requested: dict[str, Any] = {"timeline": self._options.timeline, "deep_profile": self._options.deep_profile}
+        if TERMINAL_COMMANDS.intersection(command_words(self._options.arguments)[:1]):
+            self._user_commands = UserCommandWatch(self._supervisor.descendants, self._record_user_command)
+            requested["user_commands"] = "process tree"
         if self._witness is not None:
             requested["witness"] = str(self._witness.address)
         self._record_event("process_start", pid=pid, command=command, cwd=cwd, **requested)
@@ -187,6 +193,8 @@ class _MonitoredRun:
             announce = partial(self._announce, self._run)
             self._live = LiveWorker(self._run, self._options.policy, announce, self._stop)
             self._live.start()
+        if self._user_commands is not None:
+            self._user_commands.start()
 
     def _stop(self, limit: LiveLimit) -> None:
         """End the process because of a limit; of a gateway, only the agent run that has exceeded it."""
@@ -208,6 +216,8 @@ class _MonitoredRun:
         self._watch.start(self._options.attach_grace, self._say)
         end = self._supervisor.wait(self._options.timeout)
         self._watch.stop()
+        if self._user_commands is not None:
+            self._user_commands.stop()
         usage = self._sampler.stop()
         if usage is not None:
             self._record_event("resource_usage", **msgspec.to_builtins(usage))
@@ -219,7 +229,7 @@ class _MonitoredRun:
         self._try_write(lambda: refresh_live_document(self._run))
         if self._live is not None:
             self._live.conclude()
-        self._say(f"{self._describe_end(end)}. {self._describe_next()}")
+        self._say(f"{describe_end(end, self._options, self._exceeded)}. {self._describe_next()}")
         stopped_by = self._exceeded if end.reason == "limit" else None
         return MonitorResult(self._run.id, end.exit_code, attached, end.reason == "interrupted", stopped_by)
 
@@ -317,18 +327,6 @@ class _MonitoredRun:
         if self._witness is not None:
             self._witness.close()
 
-    def _describe_end(self, end: ChildEnd) -> str:
-        if end.reason == "timeout":
-            limit = f"{self._options.timeout:g} seconds"
-            return f"Critiqor ended OpenClaw after the timeout of {limit} (exit code {end.exit_code})"
-        if end.reason == "limit" and self._exceeded is not None:
-            return f"Critiqor ended OpenClaw because of {self._exceeded.text} (exit code {end.exit_code})"
-        ended = f"OpenClaw ended with exit code {end.exit_code}"
-        if not end.left_running:
-            return ended
-        pids = " ".join(str(process.pid) for process in end.left_running)
-        return f"{ended}, but {describe_left(end.left_running)}; to stop them: kill {pids}"
-
     def release(self) -> None:
         """Restore the signal handlers, and let others change OpenClaw's settings."""
         self._supervisor.release()
@@ -375,6 +373,9 @@ class _MonitoredRun:
                 f"ended by signal {end.exit_code - 128}" if end.reason == "signalled" else f"exit code {end.exit_code}"
             )
             self._record_error("nonzero_exit", cause, exit_code=end.exit_code)
+
+    def _record_user_command(self, found: UserCommand) -> None:
+        self._record_event("user_bash", surface="terminal UI", observed_as="process", **found._asdict())
 
     def _record_event(self, event_type: str, error: str | None = None, **payload: Any) -> None:
         event = {"event_type": event_type, "error": error, "payload": payload}

@@ -13,6 +13,8 @@ from critiqor.live.announcements import Announcement
 from critiqor.live.verdict import LiveLimit
 from critiqor.model import Metadata
 from critiqor.openclaw import container_of, is_detached_exec, plugin_folder, writes_configuration
+from critiqor.recording.stop import describe_left
+from critiqor.recording.supervisor import ChildEnd
 from critiqor.run.store import Run
 
 if TYPE_CHECKING:
@@ -99,3 +101,17 @@ def check_can_be_recorded(arguments: tuple[str, ...], environment: Mapping[str, 
         )
     if container_of(arguments, environment) is not None:
         raise UsageError("an OpenClaw in a container cannot load the recorder", fix="run critiqor inside the container")
+
+
+def describe_end(end: ChildEnd, options: MonitorOptions, exceeded: LiveLimit | None) -> str:
+    """Return how a monitored OpenClaw ended, as a sentence without a full stop."""
+    if end.reason == "timeout":
+        limit = f"{options.timeout:g} seconds"
+        return f"Critiqor ended OpenClaw after the timeout of {limit} (exit code {end.exit_code})"
+    if end.reason == "limit" and exceeded is not None:
+        return f"Critiqor ended OpenClaw because of {exceeded.text} (exit code {end.exit_code})"
+    ended = f"OpenClaw ended with exit code {end.exit_code}"
+    if not end.left_running:
+        return ended
+    pids = " ".join(str(process.pid) for process in end.left_running)
+    return f"{ended}, but {describe_left(end.left_running)}; to stop them: kill {pids}"

@@ -24,11 +24,12 @@ def read_timing(name: str, store: RunStore) -> TimelineSummary:
 
 def compare_timings(before: Run, after: Run) -> TimingComparison:
     """Compare the timing of two runs. A run whose timeline cannot be read has none."""
-    first, second = map(_timing_if_readable, (before, after))
+    first, second = map(timing_if_readable, (before, after))
     return compare_timelines(first, second, profiled_before=first.profiled, profiled_after=second.profiled)
 
 
-def _timing_if_readable(run: Run) -> TimelineSummary:
+def timing_if_readable(run: Run) -> TimelineSummary:
+    """Return the timing of a run; one that says why it is unavailable if the run cannot be read."""
     try:
         return run.timing()
     except (CritiqorError, OSError) as error:

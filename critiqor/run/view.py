@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from critiqor.comparison.figures import format_figures
 from critiqor.errors import BrokenRecordError, CritiqorError, UnknownRunError
 from critiqor.model import Coverage, Diagnosis, Event, Metadata, RunHead, Seal
 from critiqor.model.diagnosis import BriefDiagnosis
@@ -185,6 +184,8 @@ class RunView:
 
     def figure_texts(self) -> dict[str, str]:
         """Return trust, cost and time of the run as text, by the names of these figures; empty without a diagnosis."""
+        from critiqor.comparison.figures import format_figures  # lists of runs show fewer figures
+
         return {} if self._judged is None else format_figures(*self._judged)
 
     def coverage(self) -> Coverage | None:

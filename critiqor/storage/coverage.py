@@ -22,6 +22,8 @@ MAX_IDLE_RUNS = 1000
 FOREIGN = "foreign"
 """The writer of records without an event id; there may be several such writers."""
 _MODEL_EVENTS = (EventType.TOKEN_USAGE, "before_provider_request")
+EMBEDDED = "critiqor-agentloop"
+"""Start of the version that the recorder of the embedded loop announces; that loop reports commands of the user."""
 _REDACTED = re.compile(rb"\[redacted:([a-z_]+):[0-9a-f]{8}\]")
 
 
@@ -59,6 +61,8 @@ class CoverageCounter:
         self._pairer = SpanPairer[OpenCall](("model", "tool"))
         self._max_runs = MAX_IDLE_RUNS
         self._is_running = False
+        self._has_terminal_ui = False
+        """Whether the user could run shell commands that only the process tree shows."""
         self._import_notes: list[str] = []
 
     def count_damage(self, line: int, offset: int, kind: str, size: int = 0) -> None:
@@ -118,6 +122,7 @@ class CoverageCounter:
     def _count_process(self, event: Event) -> None:
         if event.event_type == EventType.PROCESS_START:
             self._is_running = True
+            self._has_terminal_ui = bool(event.payload.get("user_commands"))
         elif event.event_type == EventType.PROCESS_END:
             self._is_running = False
         elif event.event_type == EventType.RUN_IMPORTED:
@@ -216,8 +221,18 @@ class CoverageCounter:
         coverage.end_not_recorded = self._is_running and is_running is False
         coverage.recorders_not_closed = 0 if coverage.sealed_while_running else self._audit.not_closed()
         coverage.damage.sort(key=lambda damage: damage.line)
-        coverage.notes = [*_notes(coverage), *self._import_notes]
+        coverage.notes = [*_notes(coverage), *self._user_command_notes(), *self._import_notes]
         return coverage
+
+    def _user_command_notes(self) -> list[str]:
+        is_embedded = any((each.openclaw_version or "").startswith(EMBEDDED) for each in self.coverage.recorders)
+        if not self._has_terminal_ui or is_embedded:
+            return []
+        seen = self._types["user_bash"]
+        return [
+            "OpenClaw does not report shell commands that the user runs with ! in the terminal UI: "
+            f"{seen} {_were(seen)} seen among its processes; short ones, exit codes and outputs are not visible."
+        ]
 
     def _count_open_calls(self) -> None:
         runs = self._pairer.runs.values()
@@ -259,7 +274,7 @@ def _notes(coverage: Coverage) -> list[str]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(coverage.damage_by_kind.items()))
         notes.append(f"{counted(coverage.damaged_records, 'journal record')} could not be read ({kinds}).")
     if coverage.missing_records:
-        were = "was" if coverage.missing_records == 1 else "were"
+        were = _were(coverage.missing_records)
         notes.append(f"{counted(coverage.missing_records, 'record')} {were} lost before reaching the disk.")
     notes += _witness_notes(coverage)
     for backend, runs in sorted(coverage.hidden_model_calls.items()):
@@ -301,8 +316,7 @@ def _witness_notes(coverage: Coverage) -> list[str]:
         notes.append("The monitor left no statement about the records: lost and altered ones would not be noticed.")
     for how, changes in (("changed", facts.changed), ("removed", facts.removed), ("added", facts.inserted)):
         if changes:
-            were = "was" if changes == 1 else "were"
-            notes.append(f"{counted(changes, 'record')} {were} {how} by something other than the recorder.")
+            notes.append(f"{counted(changes, 'record')} {_were(changes)} {how} by something other than the recorder.")
     if facts.unreported:
         notes.append(f"The monitor did not confirm {counted(facts.unreported, 'record')}.")
     if facts.unknown_recorders:
@@ -314,6 +328,10 @@ def _witness_notes(coverage: Coverage) -> list[str]:
     if facts.lifecycle_changed:
         notes.append(f"Lifecycle events of the run record that were altered: {facts.lifecycle_changed}.")
     return [*notes, *(f"Altered while the run was recorded: {what}." for what in facts.altered)]
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
 
 
 def _with_has(count: int, noun: str) -> str:

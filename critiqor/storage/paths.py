@@ -117,8 +117,10 @@ class SessionPaths(msgspec.Struct, frozen=True):
         """Return the ids of all runs that have a record, oldest first."""
         if not self.runs_dir.exists():
             return []
-        files = (path for path in self.runs_dir.iterdir() if path.suffix == ".json" and path != self.active_path)
-        names = (path.stem for path in files)
+        active = self.active_path.name
+        with os.scandir(self.runs_dir) as entries:
+            files = [each.name for each in entries if each.name.endswith(".json") and each.name != active]
+        names = (name.removesuffix(".json") for name in files)
         return sorted((name for name in names if _RUN_ID.fullmatch(name)), key=_natural_order)
 
     def lost_run_ids(self) -> list[str]:
@@ -127,7 +129,8 @@ class SessionPaths(msgspec.Struct, frozen=True):
             return []
         known = set(self.run_ids())
         with os.scandir(self.runs_dir) as entries:
-            names = [each.name for each in entries if each.name not in known and _RUN_ID.fullmatch(each.name)]
+            folders = [each.name for each in entries if each.name not in known and each.is_dir()]
+        names = filter(_RUN_ID.fullmatch, folders)
         return sorted(filter(self.is_lost, names), key=_natural_order)
 
     def is_lost(self, run_id: str) -> bool:
@@ -140,6 +143,11 @@ def user_folder() -> Path:
     """Return the folder of the user's settings and signing key, which need not exist."""
     base = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
     return Path(base) / "critiqor"
+
+
+def user_settings_path() -> Path:
+    """Return the path of the user's file of settings, whether it exists or not."""
+    return user_folder() / "config.toml"
 
 
 def paths_for(runs_dir: str | Path) -> SessionPaths:

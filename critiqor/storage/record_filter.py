@@ -66,7 +66,7 @@ class RecordFilter:
                 line = text.encode()
             except (TypeError, ValueError, RecursionError):
                 text, line = "", b""  # a cycle, a lone surrogate or a value that is not JSON: bounded below
-            if line and len(text) <= MAX_PAYLOAD and self._is_harmless(text, line):
+            if line and len(text) <= MAX_PAYLOAD and self._is_harmless(record, text, line):
                 return line
         safe = _encode(self.record(record)).encode()
         # A value can precede the name that shows that it is a secret.
@@ -108,9 +108,11 @@ class RecordFilter:
             payload, error = self.redactor.value(payload), self.redactor.text(error) if error else error
         return msgspec.structs.replace(event, payload=payload, error=error)
 
-    def _is_harmless(self, text: str, line: bytes) -> bool:
+    def _is_harmless(self, record: dict[str, Any], text: str, line: bytes) -> bool:
         # The beginning of the envelope comes from the agent loop. It is not searched: `session_key` looks secret.
-        start = max(0, line.find(b'"tool_name":'))
+        # In the rest of the envelope, only these members can be anything.
+        is_open = record["tool_name"] or record["tool_call_id"] or record["error"]
+        start = max(0, line.find(b'"tool_name":' if is_open else b'"payload":'))
         return not self.redactor.may_hold_secret(line, start) and not _LARGE_NUMBER.search(text)
 
 

@@ -6,8 +6,6 @@ completing a record copies the sealed events into it without decoding them.
 
 from __future__ import annotations
 
-import json
-import mmap
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar, cast
@@ -242,6 +240,8 @@ def rewrite_visibility(paths: SessionPaths, run_id: str, to: Visibility, moment:
 
 def _rewrite_until(member: bytes, paths: SessionPaths, record: SessionRecord) -> bool:
     """Replace everything before a member in the file of a record; return False if the file has no such member."""
+    import mmap  # lists of runs need neither this nor `json`
+
     path = paths.run_path(record.run_id)
     text = msgspec.json.encode(record)
     with path.open("rb") as source:
@@ -337,6 +337,8 @@ def _leading_members(text: str) -> dict[str, Any]:
 
 def _members(text: str, until: Collection[str] = ()) -> Iterator[tuple[str, Any]]:
     """Yield the members of a JSON object one by one, up to one of these names."""
+    import json
+
     decoder = json.JSONDecoder()
     position = text.find("{") + 1
     while True:

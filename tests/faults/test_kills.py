@@ -22,7 +22,9 @@ from critiqor.processes import agent_processes
 from critiqor.run.diagnosis import diagnose_run
 from critiqor.storage.seals.verification import verify_run
 
-KILLS = min(200, int(os.environ.get("CRITIQOR_FAULTS", "12")))
+FAULTS = int(os.environ.get("CRITIQOR_FAULTS", "12"))
+KILLS = min(200, FAULTS)
+MONITOR_KILLS = min(200, FAULTS // 4)
 PLUGIN = Path(__file__).parent.parent / "plugin" / "support" / "harness.mjs"
 EVENTS = 400
 
@@ -160,7 +162,7 @@ for (let number = 0; ; number += 1) {{
 
 
 def test_a_killed_monitor_leaves_a_run_that_can_be_finished(tmp_path: Path) -> None:
-    for number in range(max(3, KILLS // 4)):
+    for number in range(MONITOR_KILLS):
         runs = Runs(tmp_path / str(number))
         home = tmp_path / f"home{number}"
         home.mkdir()

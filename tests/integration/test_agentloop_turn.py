@@ -44,6 +44,7 @@ def configuration(base_url: str, defaults: Changes | None = None, provider: Chan
             }
             | (defaults or {})
         },
+        "channels": {"chat": {"outbox": "memory"}},
     }
 
 
@@ -286,7 +287,7 @@ def test_a_sandboxed_run_stays_in_its_own_folder(tmp_path: Path) -> None:
 
 def test_what_the_agent_sent_as_a_message_is_not_said_again(tmp_path: Path) -> None:
     async def scene(rig: Rig) -> None:
-        assert (await rig.turn()).payloads == []
+        assert (await rig.turn(channel="chat", to="ada")).payloads == []
 
     arguments = {"action": "send", "target": "ada", "message": "The report is ready."}
     play(tmp_path, [Step(tools=(ToolUse("call_0", "message", arguments),)), Step(text="The report is ready.")], scene)

@@ -104,3 +104,28 @@ def test_what_was_under_way_when_it_was_killed_is_in_the_evidence(kind: str, tmp
         open_ends = "calls_without_results" if kind == "tool_call" else "requests_without_responses"
         assert coverage[open_ends] == 1
         assert made.critiqor("timeline", "run_001")["turns"][0]["ended"] is False
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_contradicted"),
+    [
+        ("I sent the message to Ada on Telegram.", True),
+        ("I could not send the message to Ada: the channel telegram is not configured.", False),
+        ("NO_REPLY", False),
+    ],
+)
+def test_a_message_that_no_channel_delivers_is_in_the_evidence_and_contradicts_the_claim_that_it_was_sent(
+    tmp_path: Path, answer: str, is_contradicted: bool
+) -> None:
+    arguments = {"action": "send", "channel": "telegram", "target": "ada", "message": "The build is green."}
+    with home(tmp_path, Step(tools=(ToolUse("call_1", "message", arguments),)), Step(text=answer)) as made:
+        _, output = made.monitor()
+        assert (answer if answer != "NO_REPLY" else "Message: `ada` failed") in output
+        diagnosis = made.critiqor("finalize", "--no-dashboard")["diagnosis"]
+        events = {event["event_type"]: event for event in made.evidence()["events"]}
+        for kind in ("message_sent", "tool_output"):
+            assert events[kind]["status"] == "error"
+            assert "channel 'telegram' is not configured" in events[kind]["error"]
+        found = [finding["type"] for finding in diagnosis["failure_analysis"]["findings"]]
+        assert ("false_success_claim" in found) is is_contradicted
+        assert [claim["status"] == "contradicted" for claim in diagnosis["claims"]].count(True) == is_contradicted

@@ -128,6 +128,34 @@ def test_recorded_run_is_whole_and_in_true_order(monitor: Monitor, runs: Runs) -
     assert verify_run(runs.paths, "run_001").intact
 
 
+TERMINAL_UI = """#!/bin/sh
+# Runs a command of the user as the terminal UI does, and one of the agent, until the first is recorded.
+record="$CRITIQOR_RUNS_DIR/$CRITIQOR_RUN_ID.json"
+secret=sk-ant-api03-Zx9Zx9Zx9Zx9Zx9Zx9Zx9Zx9Zx9
+until_recorded="while ! grep -q user_bash '$record'; do sleep 0.1; done"
+sh -c "$until_recorded" &
+OPENCLAW_SHELL=tui-local sh -c ": $secret; $until_recorded" &
+wait
+"""
+
+
+def test_a_command_that_the_user_runs_in_the_terminal_ui_is_recorded_once(monitor: Monitor, runs: Runs) -> None:
+    assert monitor.run("chat", command=monitor.script(TERMINAL_UI), timeout=PATIENCE_SECONDS).exit_code == 0
+    [seen] = runs.notes("run_001", "user_bash")
+    assert seen["payload"]["command"].startswith(": [redacted:")
+    assert (seen["payload"]["surface"], seen["payload"]["cwd"]) == ("terminal UI", str(Path.cwd()))
+    runs.finalize()
+    [note] = [note for note in runs.evidence("run_001")["coverage"]["notes"] if "terminal UI" in note]
+    assert ": 1 was seen among its processes; short ones, exit codes and outputs are not visible." in note
+
+
+def test_other_commands_of_openclaw_have_no_note_about_commands_of_the_user(monitor: Monitor, runs: Runs) -> None:
+    monitor.run("agent")
+    runs.finalize()
+    assert "user_commands" not in runs.notes("run_001", "process_start")[0]["payload"]
+    assert not [note for note in runs.evidence("run_001")["coverage"]["notes"] if "terminal UI" in note]
+
+
 def test_environment_of_openclaw_is_exactly_as_documented(runs: Runs, tmp_path: Path) -> None:
     record = create_session(runs_dir=runs.folder, agent_id="a", tenant_id="t", visibility="shared")
     enriched = openclaw_environment(record, runs_dir=runs.folder, environment={"KEPT": "yes"})

@@ -173,34 +173,57 @@ class Gateway:
         return self.monitor.wait(PATIENCE_SECONDS)
 
 
-def chat(made: Rig, message: str, until: str) -> str:
-    """Type one message into the terminal UI under the monitor, wait for words on the screen, and leave it again."""
-    command = str(BIN / "critiqor")
-    arguments = ["monitor", "openclaw"]
-    child = pexpect.spawn(
-        command, arguments, env=made.environment, cwd=str(made.folder), dimensions=(40, 120), encoding="utf-8"
-    )
-    screen = pyte.Screen(120, 40)
-    stream = pyte.Stream(screen)
+class TerminalUi:
+    """The terminal UI of OpenClaw under the monitor, and what its screen shows."""
 
-    def shows(text: str) -> bool:
+    def __init__(self, made: Rig) -> None:
+        self._child = pexpect.spawn(
+            str(BIN / "critiqor"),
+            ["monitor", "openclaw"],
+            env=made.environment,
+            cwd=str(made.folder),
+            dimensions=(40, 120),
+            encoding="utf-8",
+        )
+        self._screen = pyte.Screen(120, 40)
+        self._stream = pyte.Stream(self._screen)
+        self.wait_for("| idle")
+
+    def wait_for(self, text: str) -> None:
+        wait_until(lambda: self._shows(text))
+
+    def type(self, message: str, until: str) -> None:
+        """Type a line, and wait for words on the screen after it was sent."""
+        self.send(message, message)
+        self.send("\r", until)
+
+    def send(self, keys: str, until: str | None = None) -> None:
+        self._child.send(keys)
+        if until is not None:
+            self.wait_for(until)
+
+    def leave(self) -> str:
+        """End the terminal UI. Return what its screen showed last."""
+        self.wait_for("| idle")
+        seen = "\n".join(self._screen.display)
+        self._child.send("/exit\r")
+        self._child.expect(pexpect.EOF, timeout=PATIENCE_SECONDS)
+        self._child.close()
+        assert self._child.exitstatus == 0
+        return seen
+
+    def _shows(self, text: str) -> bool:
         try:
-            stream.feed(child.read_nonblocking(65536, timeout=0.2))
+            self._stream.feed(self._child.read_nonblocking(65536, timeout=0.2))
         except pexpect.TIMEOUT:
             pass
         except pexpect.EOF:
-            raise AssertionError("the terminal UI ended: " + "\n".join(screen.display)) from None
-        return any(text in line for line in screen.display)
+            raise AssertionError("the terminal UI ended: " + "\n".join(self._screen.display)) from None
+        return any(text in line for line in self._screen.display)
 
-    wait_until(lambda: shows("| idle"))
-    child.send(message)
-    wait_until(lambda: shows(message))
-    child.send("\r")
-    wait_until(lambda: shows(until))
-    wait_until(lambda: shows("| idle"))
-    seen = "\n".join(screen.display)
-    child.send("/exit\r")
-    child.expect(pexpect.EOF, timeout=PATIENCE_SECONDS)
-    child.close()
-    assert child.exitstatus == 0
-    return seen
+
+def chat(made: Rig, message: str, until: str) -> str:
+    """Type one message into the terminal UI under the monitor, wait for words on the screen, and leave it again."""
+    terminal = TerminalUi(made)
+    terminal.type(message, until)
+    return terminal.leave()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openclaw.rig import FINAL_WORDS, LOCAL_TURN, STEPS, Gateway, Rig, chat, rig, wait_until
+from openclaw.rig import FINAL_WORDS, LOCAL_TURN, STEPS, Gateway, Rig, TerminalUi, chat, rig, wait_until
 
 from critiqor.lab.model.scripted_model import Step, ToolUse
 
@@ -51,6 +51,19 @@ def test_every_call_and_result_is_recorded_once(mode: str, version: str, tmp_pat
         assert record["trust_score"] is not None
         assert made.critiqor("verify", "run_001").returncode == 0
         assert_timeline_is_complete(made)
+
+
+def test_a_shell_command_of_the_user_in_the_terminal_ui_is_recorded(version: str, tmp_path: Path) -> None:
+    with rig(tmp_path, version) as made:
+        terminal = TerminalUi(made)
+        terminal.type("!sleep 2; echo wo''rks", "Allow local shell commands")
+        terminal.send("\x1b[B")
+        terminal.send("\r", "[local] works")
+        terminal.leave()
+        made.finalize()
+        [seen] = made.events("user_bash")
+        assert seen["payload"]["command"] == "sleep 2; echo wo''rks"
+        assert seen["source_layer"] == "supervisor"
 
 
 def assert_timeline_is_complete(made: Rig) -> None:

@@ -10,10 +10,10 @@ import pytest
 from agentloop import Echo, Rig, Say, Waiting, defaults
 
 from critiqor.agentloop.event_streams import EventStreams
-from critiqor.agentloop.replies.block_streaming import BlockChunker, BlockReplies
+from critiqor.agentloop.replies.block_streaming import BlockChunker, BlockStream
+from critiqor.agentloop.replies.channels import MemoryOutbox
 from critiqor.agentloop.replies.chat_messages import ChatFeed, ChatMessage
-from critiqor.agentloop.replies.delivery import MemoryOutbox
-from critiqor.agentloop.settings import BlockChunk
+from critiqor.agentloop.settings import BlockBreak, BlockChunk
 
 
 def emit(streams: EventStreams, stream: str, **data: object) -> None:
@@ -112,7 +112,7 @@ def chunks(text: str, pieces: int = 1, **settings: object) -> list[str]:
     chunker = BlockChunker(BlockChunk(**settings))  # type: ignore[arg-type]
     step = max(1, len(text) // pieces)
     blocks = [block for start in range(0, len(text), step) for block in chunker.feed(text[start : start + step])]
-    return [*blocks, *chunker.flush()]
+    return [block.text for block in (*blocks, *chunker.flush()) if block.text]
 
 
 PARAGRAPHS = "\n\n".join(f"Paragraph {number} says something. And something more." for number in range(12))
@@ -147,27 +147,15 @@ def test_a_short_reply_is_one_block() -> None:
     assert chunks("") == []
 
 
-def test_blocks_are_sent_while_the_model_writes_or_at_the_end_of_its_message() -> None:
-    async def scenario(when: str) -> list[list[str]]:
-        sent: list[str] = []
-
-        async def send(text: str) -> None:
-            sent.append(text)
-
-        blocks = BlockReplies(BlockChunk(min_chars=5, max_chars=20), when, send)  # type: ignore[arg-type]
-        blocks.add_text("First one.\n\nSecond")
-        await blocks.wait_until_sent()
-        before = list(sent)
-        blocks.add_text(" one.")
-        blocks.end_message()
-        await blocks.wait_until_sent()
-        assert blocks.has_delivered("First one.\n\nSecond one.")
-        assert not blocks.has_delivered("Something else.")
-        blocks.close()
-        return [before, sent]
-
-    assert asyncio.run(scenario("text_end")) == [["First one."], ["First one.", "Second one."]]
-    assert asyncio.run(scenario("message_end")) == [[], ["First one.", "Second one."]]
+@pytest.mark.parametrize(("when", "before"), [("text_end", ["First one."]), ("message_end", [])])
+def test_blocks_are_sent_while_the_model_writes_or_at_the_end_of_its_message(
+    when: BlockBreak, before: list[str]
+) -> None:
+    blocks = BlockStream(BlockChunk(min_chars=5, max_chars=20), when)
+    first = blocks.add_text("First one.\n\nSecond", [])
+    assert first == before
+    rest = [*blocks.add_text(" one.", []), *blocks.end_message([])]
+    assert [*first, *rest] == ["First one.", "Second one."]
 
 
 @pytest.mark.parametrize("when", ["text_end", "message_end"])

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from socket import AF_UNIX
 from socket import socket as socket_of
@@ -35,10 +36,12 @@ RUN_THE_TESTS = (
 class House:
     """A home folder whose configuration names a scripted model."""
 
-    def __init__(self, folder: Path, model: ScriptedModel, **defaults: Any) -> None:
+    def __init__(
+        self, folder: Path, model: ScriptedModel, *, channels: dict[str, Any] | None = None, **defaults: Any
+    ) -> None:
         self.folder = folder
         retry = {"minDelayMs": 1, "maxDelayMs": 2, "maxRetries": 1}
-        extra = {"agents": {"defaults": {"retry": retry, **defaults}}}
+        extra = {"agents": {"defaults": {"retry": retry, **defaults}}, "channels": channels or {}}
         home = write_openclaw_home(folder, model.base_url, extra)
         self.environment = {**home, "PYTHONPATH": str(ROOT), **measured()}
 
@@ -55,6 +58,26 @@ class House:
 def house(tmp_path: Path) -> Iterator[House]:
     with ScriptedModel(RUN_THE_TESTS) as model:
         yield House(tmp_path, model)
+
+
+@contextmanager
+def gateway(house: House) -> Iterator[Path]:
+    """A running agent server of a house. Yields its socket."""
+    with TemporaryDirectory(dir="/tmp") as short:
+        # The path of a socket must be short, so this home is.
+        house.environment |= {"OPENCLAW_STATE_DIR": f"{short}/state"}
+        (Path(short) / "state").mkdir()
+        configuration = (house.folder / ".openclaw" / "openclaw.json").read_bytes()
+        (Path(short) / "state" / "openclaw.json").write_bytes(configuration)
+        socket = Path(short) / "state" / "critiqor" / "agent.sock"
+        server = subprocess.Popen([*LOOP, "gateway", "run", "--port", "18789"], env=house.environment)
+        try:
+            wait_until(socket.exists)
+            yield socket
+        finally:
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(30) == 0
+            assert not socket.exists()
 
 
 @pytest.mark.parametrize("command", [LOOP, CRITIQOR], ids=["loop", "critiqor"])
@@ -231,26 +254,121 @@ def test_the_monitor_records_it_like_an_openclaw(house: House, tmp_path: Path) -
 
 
 def test_the_verb_uses_a_running_server_and_otherwise_runs_in_its_own_process(house: House) -> None:
+    with gateway(house):
+        done = house.run(*CRITIQOR, "agent", "--message", "what does it say?")
+        assert (done.returncode, done.stdout) == (0, "It says hello.\n")
+        done = house.run(*CRITIQOR, "agent", "--message", "what does it say?", "--json")
+        assert json.loads(done.stdout)["data"]["meta"]["transport"] == "gateway"
+        done = house.run(*CRITIQOR, "agent", "--local", "--message", "what does it say?", "--json")
+        assert json.loads(done.stdout)["data"]["meta"]["transport"] == "embedded"
     with TemporaryDirectory(dir="/tmp") as short:
-        # The path of a socket must be short, so this home is.
-        house.environment |= {"OPENCLAW_STATE_DIR": f"{short}/state"}
-        (Path(short) / "state").mkdir()
-        (Path(short) / "state" / "openclaw.json").write_bytes(
-            (house.folder / ".openclaw" / "openclaw.json").read_bytes()
-        )
-        socket = Path(short) / "state" / "critiqor" / "agent.sock"
-        server = subprocess.Popen([*LOOP, "gateway", "run", "--port", "18789"], env=house.environment)
-        try:
-            wait_until(socket.exists)
-            done = house.run(*CRITIQOR, "agent", "--message", "what does it say?")
-            assert (done.returncode, done.stdout) == (0, "It says hello.\n")
-        finally:
-            server.send_signal(signal.SIGTERM)
-            assert server.wait(30) == 0
-        assert not socket.exists()
+        house.environment["OPENCLAW_STATE_DIR"] = short
+        configuration = (house.folder / ".openclaw" / "openclaw.json").read_bytes()
+        (Path(short) / "openclaw.json").write_bytes(configuration)
         done = house.run(*CRITIQOR, "agent", "--message", "and again?")
         assert (done.returncode, done.stdout) == (0, "It says hello.\n")
         with socket_of(AF_UNIX) as left:
-            left.bind(str(socket))
+            left.bind(str(Path(short) / "critiqor" / "agent.sock"))
         done = house.run(*CRITIQOR, "agent", "--message", "is nobody there?")
         assert (done.returncode, done.stdout) == (0, "It says hello.\n"), "a server that was killed leaves its socket"
+
+
+def test_a_run_is_started_waited_for_and_cancelled_through_a_server(tmp_path: Path) -> None:
+    steps = [Step(tools=(ToolUse("call_1", "exec", {"command": "sleep 60"}),)), Step(text="Done.")]
+    scripts = [Script("sleep", tuple(steps)), Script("hello", (Step(text="Hello."),))]
+    with ScriptedModel(scripts=scripts) as model:
+        house = House(tmp_path, model)
+        with gateway(house):
+            started = json.loads(house.run(*CRITIQOR, "agent", "--no-wait", "-m", "hello", "--json").stdout)["data"]
+            done = house.run(*CRITIQOR, "agent", "wait", started["runId"])
+            assert (done.returncode, done.stdout) == (0, "Hello.\n")
+            run_id = house.run(*CRITIQOR, "agent", "--no-wait", "-m", "sleep").stdout.splitlines()[0]
+            done = house.run(*CRITIQOR, "agent", "wait", run_id, "--timeout", "0.1")
+            assert (done.returncode, done.stdout) == (124, f"{run_id} is still running\n")
+            assert house.run(*CRITIQOR, "agent", "cancel", run_id).returncode == 0
+            done = house.run(*CRITIQOR, "agent", "wait", run_id, "--json")
+            assert (done.returncode, json.loads(done.stdout)["data"]["error"]) == (1, "cancelled by the user")
+            again = house.run(*CRITIQOR, "agent", "cancel", run_id)
+            assert again.returncode == 1 and "no agent run in progress" in again.stderr
+            unknown = house.run(*CRITIQOR, "agent", "wait", "never-heard-of")
+            assert unknown.returncode == 1 and "there is no agent run never-heard-of" in unknown.stderr
+
+
+def test_runs_are_scheduled_listed_and_cancelled_through_a_server(house: House) -> None:
+    schedule = (*CRITIQOR, "agent", "schedule", "--message", "what does it say?")
+    with gateway(house) as socket:
+        later = json.loads(house.run(*schedule, "--at", "2999-01-01T08:00", "--json").stdout)["data"]
+        assert later["nextAt"] > 32_000_000_000_000
+        soon = house.run(*schedule, "--in", "0.1", "--session-key", "soon")
+        assert soon.returncode == 0
+        store = socket.parent / "agents" / "main" / "sessions"
+        wait_until(lambda: any("It says hello." in path.read_text() for path in store.glob("*.jsonl")))
+        listed = house.run(*CRITIQOR, "agent", "scheduled").stdout
+        assert later["id"] in listed and len(listed.splitlines()) == 1
+        assert house.run(*CRITIQOR, "agent", "cancel", later["id"]).stdout == "the schedule was removed\n"
+        assert house.run(*CRITIQOR, "agent", "scheduled").stdout == "nothing is scheduled\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--no-wait", "--message", "hi"), "gateway run"),
+        (("wait", "run"), "gateway run"),
+        (("cancel", "run"), "gateway run"),
+        (("schedule", "--in", "5", "--message", "hi"), "gateway run"),
+        (("schedule", "--message", "hi"), "give --in, --at or --every"),
+        (("schedule", "--in", "5", "--at", "2999-01-01", "--message", "hi"), "leave out one of them"),
+        (("schedule", "--at", "tomorrow", "--message", "hi"), "2026-11-30T08:00"),
+        ((), "Missing option '-m' / '--message'"),
+        (("--queue-mode", "never", "--message", "hi"), "'never' is not one of"),
+    ],
+)
+def test_what_needs_a_server_or_a_time_says_so(house: House, arguments: tuple[str, ...], words: str) -> None:
+    done = house.run(*CRITIQOR, "agent", *arguments)
+    assert done.returncode in (1, 2)
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_traced_run_says_what_its_prompt_consists_of(house: House) -> None:
+    for place in ("--local", None):
+        arguments = [*CRITIQOR, "agent", "--trace", "--message", "what does it say?", *([place] if place else [])]
+        with gateway(house) if place is None else nullcontext():
+            done = house.run(*arguments)
+            assert "prompt for lab/scripted: " in done.stderr and "tools: read, write" in done.stderr
+            traces = json.loads(house.run(*arguments, "--json").stdout)["data"]["meta"]["traces"]
+            assert [trace["model"] for trace in traces] == ["lab/scripted"]
+
+
+def test_channel_recipient_and_queue_mode_reach_the_run(house: House) -> None:
+    code = "import json, sys; json.dump(json.load(sys.stdin)['event'], open('seen.json', 'w'))"
+    hook = {"hook": "message_received", "command": [sys.executable, "-c", code]}
+    file = house.folder / ".openclaw" / "openclaw.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "hooks": {"plugin": {"scripts": [hook]}}}))
+    options = ("--channel", "telegram", "--to", "@me", "--queue-mode", "followup")
+    assert house.run(*CRITIQOR, "agent", "--local", "--message", "hi", *options).returncode == 0
+    seen = json.loads((house.folder / ".openclaw" / "seen.json").read_text())
+    assert (seen["channelId"], seen["from"], seen["content"]) == ("telegram", "@me", "hi")
+
+
+def deliver(house: House, *options: str) -> subprocess.CompletedProcess[str]:
+    return house.run(*LOOP, "agent", "--local", "-m", "what does it say?", "--deliver", *options)
+
+
+def test_a_reply_to_a_channel_that_is_not_configured_is_printed_and_the_exit_code_is_1(house: House) -> None:
+    done = deliver(house, "--reply-channel", "telegram", "--reply-to", "ada")
+    assert (done.returncode, done.stdout) == (1, "It says hello.\n")
+    assert "channel 'telegram' is not configured" in done.stderr
+    assert "channels.telegram.outbox" in done.stderr
+    status = json.loads(deliver(house, "--reply-channel", "telegram", "--json").stdout)["deliveryStatus"]
+    assert (status["status"], status["succeeded"], status["resultCount"]) == ("failed", False, 0)
+
+
+def test_a_reply_is_delivered_to_standard_output_once_and_apart_from_json(tmp_path: Path) -> None:
+    with ScriptedModel(RUN_THE_TESTS) as model:
+        house = House(tmp_path, model, channels={"screen": {"outbox": "stdout"}})
+        done = deliver(house, "--reply-channel", "screen")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "It says hello.\n", "")
+        as_json = deliver(house, "--reply-channel", "screen", "--json")
+        assert json.loads(as_json.stdout)["deliveryStatus"]["status"] == "sent"
+        assert as_json.stderr == "It says hello.\n"

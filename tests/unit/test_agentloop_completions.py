@@ -7,19 +7,21 @@ import contextlib
 import json
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from critiqor.agentloop.models import http_stream
 from critiqor.agentloop.models.completion_chunks import ChunkReader
 from critiqor.agentloop.models.completion_requests import NO_RESULT, convert_messages, request_body
-from critiqor.agentloop.models.completions_client import MAX_RESPONSE_BYTES, CompletionsClient
-from critiqor.agentloop.models.http_stream import MAX_HEADERS, MAX_LINE_BYTES, parse_url
+from critiqor.agentloop.models.completions_client import CompletionsClient, CompletionsClients
+from critiqor.agentloop.models.http_client import MAX_EVENT_BYTES, MAX_RESPONSE_BYTES
 from critiqor.agentloop.models.model_client import (
     Delta,
     Finished,
@@ -30,7 +32,6 @@ from critiqor.agentloop.models.model_client import (
     ToolCallDelta,
     UsageDelta,
 )
-from critiqor.agentloop.models.sse import MAX_EVENT_BYTES, EventParser, EventTooLargeError
 from critiqor.agentloop.sessions.messages import (
     AssistantMessage,
     Image,
@@ -42,6 +43,7 @@ from critiqor.agentloop.sessions.messages import (
     Usage,
     UserMessage,
 )
+from critiqor.agentloop.settings import Provider, ProxySettings, RequestSettings, TlsSettings
 from critiqor.diagnosis.detectors.provider_failure import provider_failure_cause
 from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
 from critiqor.spans.calls import ModelCall
@@ -86,9 +88,18 @@ class Seen:
 
 async def take_request(reader: asyncio.StreamReader, seen: Seen) -> None:
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
-    [length] = [line.split(":")[1] for line in head.split("\r\n") if line.startswith("content-length:")]
+    [length] = [line.split(":")[1] for line in head.split("\r\n") if line.lower().startswith("content-length:")]
     seen.heads.append(head)
     seen.bodies.append(json.loads(await reader.readexactly(int(length))))
+
+
+def client_of(
+    url: str, key: str | None = None, timeout: float | None = None, settings: RequestSettings | None = None
+) -> CompletionsClient:
+    """Return a client of a provider that shares its connections with no other client."""
+    return CompletionsClients({})(
+        Provider(base_url=url, timeout_seconds=timeout, request=settings or RequestSettings()), key
+    )
 
 
 async def collect(client: CompletionsClient, wanted: ModelRequest | None = None) -> list[Delta]:
@@ -115,10 +126,12 @@ def against(
 
         server = await asyncio.start_server(handle, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
+        client = client_of(f"http://127.0.0.1:{port}/v1", key, timeout)
         try:
-            return await asyncio.wait_for(play(CompletionsClient(f"http://127.0.0.1:{port}/v1", key, timeout)), 30)
+            return await asyncio.wait_for(play(client), 30)
         finally:
             server.close()
+            await client._clients.close()
 
     return asyncio.run(main())
 
@@ -160,7 +173,7 @@ def test_an_answer_streams_from_a_real_server() -> None:
     with ScriptedModel(
         [Step(text="I look.", tools=(ToolUse("call_0", "exec", {"command": "ls"}),), input_tokens=7, output_tokens=2)]
     ) as model:
-        deltas = asyncio.run(collect(CompletionsClient(model.base_url, "key", None)))
+        deltas = asyncio.run(collect(client_of(model.base_url, "key")))
     assert deltas == [
         TextDelta("I look."),
         ToolCallDelta(index=0, id="call_0", name="exec", arguments='{"command": "ls"}'),
@@ -178,8 +191,11 @@ def test_the_request_has_the_documented_body_and_headers() -> None:
 
     wanted = request(tools=[{"type": "function", "function": {"name": "read", "parameters": {}}}], thinking="xhigh")
     assert against(serve, lambda client: collect(client, wanted)) == HELLO_DELTAS
-    assert seen.heads[0].startswith("POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:")
-    assert "\r\nauthorization: Bearer key\r\n" in seen.heads[0]
+    head = seen.heads[0].lower()
+    assert head.startswith("post /v1/chat/completions http/1.1\r\n")
+    assert "\r\nhost: 127.0.0.1:" in head
+    assert "\r\nauthorization: bearer key\r\n" in head
+    assert "\r\naccept-encoding: identity\r\n" in head
     body = seen.bodies[0]
     assert body["stream"] is True
     assert body["stream_options"] == {"include_usage": True}
@@ -197,7 +213,7 @@ def test_without_a_key_none_is_sent() -> None:
         writer.write(STREAM_HEAD + HELLO)
 
     against(serve, collect, key=None)
-    assert "authorization" not in seen.heads[0]
+    assert "authorization" not in seen.heads[0].lower()
 
 
 def test_bytes_are_counted() -> None:
@@ -235,34 +251,44 @@ def test_the_answer_does_not_depend_on_how_bytes_are_split() -> None:
     assert against(answering(*(bytes([byte]) for byte in answer)), collect) == HELLO_DELTAS
 
 
-EVENTS = st.lists(
-    st.sampled_from([b"data: a", b"data:b", b"data", b"data: ", b"", b": note", b"event: x", b"data: \xc3\xa9"]),
-    max_size=12,
-).flatmap(lambda lines: st.sampled_from([b"\n", b"\r\n", b"\r"]).map(lambda end: end.join(lines) + end))
+SEPARATORS = st.sampled_from([b"\n", b"\r\n", b"\r"])
+NOISE = st.lists(st.sampled_from([b": note", b"event: x", b"data", b"id: 7", b"retry: 5"]), max_size=4)
 
 
-@given(data=EVENTS, cuts=st.lists(st.integers(0, 100), max_size=6))
-def test_events_are_the_same_wherever_the_bytes_are_split(data: bytes, cuts: list[int]) -> None:
-    whole = EventParser()
-    expected = whole.feed(data) + whole.finish()
+@settings(max_examples=30, deadline=None)
+@given(end=SEPARATORS, noise=NOISE, cuts=st.lists(st.integers(0, 600), max_size=6), marked=st.booleans())
+def test_events_are_the_same_wherever_the_bytes_are_split(
+    end: bytes, noise: list[bytes], cuts: list[int], marked: bool
+) -> None:
+    lines = [line for part in HELLO.split(b"\n\n") if part for line in (*noise, part, b"")]
+    data = (b"\xef\xbb\xbf" if marked else b"") + end.join(lines) + end
     places = sorted({min(cut, len(data)) for cut in cuts})
-    parser = EventParser()
-    found: list[bytes] = []
-    for start, end in zip([0, *places], [*places, len(data)], strict=True):
-        found += parser.feed(data[start:end])
-    assert found + parser.finish() == expected
+    pieces = [data[start:stop] for start, stop in zip([0, *places], [*places, len(data)], strict=True)]
+    assert against(answering(STREAM_HEAD, *pieces), collect) == HELLO_DELTAS
 
 
 def test_an_event_of_several_lines_is_one_event() -> None:
-    assert EventParser().feed(b"data: a\ndata: b\n\ndata: c\n\n") == [b"a\nb", b"c"]
+    event = b'data: {"choices": [{"delta":\ndata: {"content": "a"}, "finish_reason": "stop"}]}\n\n'
+    assert against(answering(STREAM_HEAD + event), collect) == [TextDelta("a"), Finished("stop")]
 
 
-@pytest.mark.parametrize("piece", [b"x" * 65_536, b"data:\n" * 10_000])
-def test_an_endless_event_is_an_error(piece: bytes) -> None:
-    parser = EventParser()
-    with pytest.raises(EventTooLargeError):
-        for _ in range(2 * MAX_EVENT_BYTES // len(piece)):
-            parser.feed(piece)
+@pytest.mark.parametrize("piece", [b"x" * 65_536, b"data:" + b"x" * 1_000 + b"\n"])
+def test_an_endless_event_is_malformed(piece: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await take_request(reader, Seen())
+        writer.write(STREAM_HEAD)
+        while True:
+            writer.write(piece * 64)
+            await writer.drain()
+
+    async def play(client: CompletionsClient) -> int:
+        stream = client.ask(request())
+        with pytest.raises(ModelFailureError, match="too long"):
+            async for _ in stream:
+                pass
+        return stream.response_bytes
+
+    assert against(serve, play) < 2 * MAX_EVENT_BYTES
 
 
 def read_chunks(*chunks: Any) -> list[Delta]:
@@ -482,7 +508,6 @@ def test_an_error_inside_a_stream_is_raised_after_what_came_before_it(error: Any
 @pytest.mark.parametrize(
     "answer",
     [
-        b"SSH-2.0-OpenSSH\r\n",
         b"HTTP/2 200 OK\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n" + HELLO,
@@ -490,9 +515,7 @@ def test_an_error_inside_a_stream_is_raised_after_what_came_before_it(error: Any
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\n" + HELLO,
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabcdef\r\n",
-        b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * (MAX_HEADERS + 1) + b"\r\n",
-        b"HTTP/1.1 200 OK\r\na: " + b"b" * (MAX_LINE_BYTES + 10) + b"\r\n\r\n",
-        b"HTTP/1.1 100 Continue\r\n\r\n" * 20,
+        b"HTTP/1.1 200 OK\r\na: " + b"b" * 200_000 + b"\r\n\r\n",
         STREAM_HEAD,
         STREAM_HEAD + b"data: [DONE]\n\n",
         STREAM_HEAD + b"<html>hello</html>",
@@ -512,12 +535,14 @@ def test_an_invalid_answer_is_malformed(answer: bytes) -> None:
     "answer",
     [
         b"",
+        b"SSH-2.0-OpenSSH\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 20,
         b"HTTP/1.1 200 OK\r\ncontent-t",
         with_length("200 OK", sse(choice(content="Hel")) + b"xxxxx")[:-5],
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunked(sse(choice(content="Hel")), 9)[:-20],
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunked(sse(choice(content="Hel")), 9)[:-40],
     ],
-    ids=["at-once", "head", "length", "trailer", "chunk"],
+    ids=["at-once", "no-http", "interim-only", "head", "length", "trailer", "chunk"],
 )
 def test_an_interrupted_answer_is_a_network_failure(answer: bytes) -> None:
     assert failure(answering(answer)).kind == "network"
@@ -553,14 +578,14 @@ def test_a_refused_connection_is_a_network_failure() -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with pytest.raises(ModelFailureError) as caught:
-        asyncio.run(collect(CompletionsClient(f"http://127.0.0.1:{port}", None, 5)))
+        asyncio.run(collect(client_of(f"http://127.0.0.1:{port}", timeout=5)))
     assert caught.value.kind == "network"
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b"])
 def test_an_unknown_host_is_a_network_failure(host: str) -> None:
     with pytest.raises(ModelFailureError) as caught:
-        asyncio.run(collect(CompletionsClient(f"http://{host}/v1", None, 20)))
+        asyncio.run(collect(client_of(f"http://{host}/v1", timeout=20)))
     assert caught.value.kind == "network"
 
 
@@ -576,12 +601,11 @@ def test_a_reset_connection_is_a_network_failure() -> None:
     assert failure(serve).kind == "network"
 
 
-@pytest.mark.parametrize("is_trusted", [True, False])
-def test_https_is_used_and_unknown_certificates_are_rejected(monkeypatch: pytest.MonkeyPatch, is_trusted: bool) -> None:
-    certificate = Path(__file__).parent / "fixtures" / "localhost-tls.pem"
-    if is_trusted:
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    http_stream._tls.cache_clear()
+CERTIFICATE = Path(__file__).parent / "fixtures" / "localhost-tls.pem"
+
+
+def over_tls(settings: RequestSettings | None = None, host: str = "localhost") -> list[Delta]:
+    """Return the answer of a server with a certificate of its own, which is for `localhost`."""
 
     async def main() -> list[Delta]:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -590,40 +614,138 @@ def test_https_is_used_and_unknown_certificates_are_rejected(monkeypatch: pytest
             writer.close()
 
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(certificate)
+        context.load_cert_chain(CERTIFICATE)
         server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
         port = server.sockets[0].getsockname()[1]
         try:
-            return await collect(CompletionsClient(f"https://localhost:{port}/v1", "key", 20))
+            return await collect(client_of(f"https://{host}:{port}/v1", "key", 20, settings))
         finally:
             server.close()
 
-    try:
-        if is_trusted:
-            assert asyncio.run(main()) == HELLO_DELTAS
-        else:
-            with pytest.raises(ModelFailureError, match="certificate") as caught:
-                asyncio.run(main())
-            assert caught.value.kind == "network"
-    finally:
-        http_stream._tls.cache_clear()
+    return asyncio.run(main())
+
+
+def test_https_is_used_and_unknown_certificates_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelFailureError, match="certificate") as caught:
+        over_tls()
+    assert caught.value.kind == "network"
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    assert over_tls() == HELLO_DELTAS
+
+
+@pytest.mark.parametrize(
+    "tls",
+    [
+        TlsSettings(ca=str(CERTIFICATE)),
+        TlsSettings(ca=CERTIFICATE.read_text()),
+        TlsSettings(insecure_skip_verify=True),
+        TlsSettings(ca=str(CERTIFICATE), cert=str(CERTIFICATE), key=CERTIFICATE.read_text()),
+    ],
+    ids=["file", "text", "insecure", "client"],
+)
+def test_the_tls_settings_of_a_provider_are_used(tls: TlsSettings) -> None:
+    assert over_tls(RequestSettings(tls=tls)) == HELLO_DELTAS
+
+
+def test_the_server_name_of_a_provider_is_the_one_that_its_certificate_must_have() -> None:
+    trusted = TlsSettings(ca=str(CERTIFICATE))
+    with pytest.raises(ModelFailureError, match="certificate"):
+        over_tls(RequestSettings(tls=msgspec.structs.replace(trusted, server_name="elsewhere.test")))
+    named = msgspec.structs.replace(trusted, server_name="localhost")
+    assert over_tls(RequestSettings(tls=named), host="127.0.0.1") == HELLO_DELTAS
+
+
+def test_tls_settings_that_cannot_be_used_are_rejected_with_the_key_to_correct() -> None:
+    with pytest.raises(ModelFailureError, match="TLS settings") as caught:
+        over_tls(RequestSettings(tls=TlsSettings(ca="/nowhere/ca.pem")))
+    assert caught.value.kind == "rejected"
+
+
+def test_requests_go_through_the_configured_proxy() -> None:
+    seen = Seen()
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await take_request(reader, seen)
+        writer.write(STREAM_HEAD + HELLO)
+
+    async def play(client: CompletionsClient) -> list[Delta]:
+        explicit = ProxySettings(mode="explicit-proxy", url=client._provider.base_url.removesuffix("/v1"))
+        return await collect(client_of("http://models.test/v1", "key", 20, RequestSettings(proxy=explicit)))
+
+    assert against(proxy, play) == HELLO_DELTAS
+    assert seen.heads[0].startswith("POST http://models.test/v1/chat/completions HTTP/1.1\r\n")
+
+
+def test_proxies_of_the_environment_are_used_except_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Seen()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await take_request(reader, seen)
+        writer.write(STREAM_HEAD + HELLO)
+
+    async def play(client: CompletionsClient) -> None:
+        monkeypatch.setenv("HTTP_PROXY", client._provider.base_url.removesuffix("/v1"))
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        assert await collect(client) == HELLO_DELTAS
+        assert await collect(client_of("http://models.test/v1", "key", 20)) == HELLO_DELTAS
+
+    against(serve, play)
+    assert [head.split()[1] for head in seen.heads] == [
+        "/v1/chat/completions",
+        "http://models.test/v1/chat/completions",
+    ]
+
+
+def test_connections_are_kept_alive_between_requests() -> None:
+    connections: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(0)
+        while True:
+            await take_request(reader, Seen())
+            connections[-1] += 1
+            writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunked(HELLO, 50))
+
+    async def play(client: CompletionsClient) -> None:
+        for _ in range(3):
+            assert await collect(client) == HELLO_DELTAS
+
+    against(serve, play)
+    assert connections == [3]
+
+
+def test_a_server_that_does_not_end_its_response_does_not_delay_the_answer() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await take_request(reader, Seen())
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunked(HELLO, 1000)[:-16])
+        await reader.read()  # until the client hangs up
+
+    assert against(serve, collect) == HELLO_DELTAS
+
+
+def test_a_user_name_in_the_url_does_not_replace_the_key() -> None:
+    seen = Seen()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await take_request(reader, seen)
+        writer.write(STREAM_HEAD + HELLO)
+
+    async def play(client: CompletionsClient) -> None:
+        await collect(client_of(client._provider.base_url.replace("//", "//user:pw@"), "key"))
+
+    against(serve, play)
+    assert "authorization: bearer key" in seen.heads[0].lower()
 
 
 @pytest.mark.parametrize("url", ["ftp://x/v1", "nonsense", "http:///v1", "http://x y/v1", "http://x:port/v1", ""])
 def test_an_invalid_url_is_rejected_with_a_message(url: str) -> None:
     with pytest.raises(ModelFailureError) as caught:
-        asyncio.run(collect(CompletionsClient(url, None, 5)))
+        asyncio.run(collect(client_of(url, timeout=5)))
     assert caught.value.kind == "rejected"
 
 
 def test_a_key_cannot_smuggle_in_another_header() -> None:
     assert failure(answering(STREAM_HEAD + HELLO), key="a\r\nx-evil: 1").kind == "rejected"
-
-
-def test_urls_are_parsed() -> None:
-    assert parse_url("https://user:pw@example.com/a?b=c")[:4] == ("example.com", 443, True, "/a?b=c")
-    assert parse_url("https://user:pw@example.com/a").authority == "example.com"
-    assert parse_url("http://[::1]:8080")[:4] == ("::1", 8080, False, "/")
 
 
 @pytest.mark.parametrize("sent", [b"", STREAM_HEAD, STREAM_HEAD + sse(choice(content="Hel"))])
@@ -652,7 +774,7 @@ def test_cancelling_closes_the_connection(sent: bytes) -> None:
             writer.close()
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        client = CompletionsClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None, None)
+        client = client_of(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         task = asyncio.ensure_future(collect(client))
         while not seen.bodies:
             await asyncio.sleep(0.01)
@@ -784,7 +906,7 @@ def test_whatever_happened_every_call_has_its_result_after_it_and_no_result_is_a
         (b"", "network"),
         (STREAM_HEAD + sse(choice(content="Hel")), "malformed"),
         (STREAM_HEAD + sse(b"{broken"), "malformed"),
-        (b"SSH-2.0-OpenSSH\r\n", "malformed"),
+        (b"HTTP/2 200 OK\r\n\r\n", "malformed"),
         (STREAM_HEAD + sse({"error": {"message": "oops", "code": 502}}), "server"),
         (with_length("401 X", b"{}"), "auth"),
         (with_length("402 X", b"{}"), "billing"),
@@ -805,6 +927,11 @@ def test_the_diagnosis_classifies_failures_alike(answer: bytes, cause: str) -> N
 @pytest.mark.parametrize(("url", "cause"), [("http://no-such-host.invalid", "network"), ("ftp://x", "rejected")])
 def test_the_diagnosis_classifies_an_unreachable_provider_alike(url: str, cause: str) -> None:
     with pytest.raises(ModelFailureError) as caught:
-        asyncio.run(collect(CompletionsClient(url, None, 20)))
+        asyncio.run(collect(client_of(url, timeout=20)))
     call = ModelCall(order=1, event_id="e", failed=True, error=str(caught.value), category=caught.value.kind)
     assert provider_failure_cause(call) == cause
+
+
+def test_httpx2_is_imported_with_the_first_request_only() -> None:
+    check = "import critiqor.cli.verbs.agent, critiqor.agentloop.entry.server, sys; sys.exit('httpx2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

@@ -9,14 +9,21 @@ import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from agentloop import Rig, Say, Waiting
 from hypothesis import given
 from hypothesis import strategies as st
 from timelines import summary_of
 
+from critiqor.agentloop.entry.server import serve
+from critiqor.agentloop.models.model_client import ModelFailureError
 from critiqor.agentloop.recording.diagnostics import Diagnostics
+from critiqor.errors import UsageError
+from critiqor.lab.model.scripted_model import ScriptedModel, Step
+from critiqor.lab.runners.openclaw_home import write_openclaw_home
 from critiqor.model import now_ms
 
 RUN_ID = "4d1c0c1e-agent-run"
@@ -103,6 +110,73 @@ def test_a_span_that_raises_has_failed_and_its_message_contains_no_secret(path: 
     *_, failed = written(path)
     assert (failed["type"], failed["errorName"]) == ("span.error", "ValueError")
     assert "is wrong" in failed["errorMessage"] and "abcd1234" not in failed["errorMessage"]
+
+
+def test_a_turn_whose_model_call_failed_is_an_error_in_the_timeline(path: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        diagnostics = Diagnostics.from_environment(environment(path))
+        failure = ModelFailureError("401 no such key: token=abcd1234efgh5678", "auth", 401)
+        rig = Rig(tmp_path, Say(failure=failure), diagnostics=diagnostics)
+        await rig.ask()
+        diagnostics.close()
+
+    asyncio.run(scenario())
+    [failed] = [line for line in written(path) if line["name"] == "agent.turn" and line["type"] != "span.start"]
+    assert (failed["type"], failed["errorName"]) == ("span.error", "AgentRunFailed")
+    assert failed["errorMessage"].startswith("401 no such key")
+    assert "abcd1234" not in failed["errorMessage"]
+    summary = summary_of(path.read_bytes())
+    assert [(turn.ended, turn.failed_requests) for turn in summary.turns] == [(True, 1)]
+
+
+def test_a_turn_that_was_aborted_is_an_error_that_names_the_reason(path: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        diagnostics = Diagnostics.from_environment(environment(path))
+        tool = Waiting()
+        rig = Rig(tmp_path, Say("x", (("waiting", {}),)), tools=[tool], diagnostics=diagnostics)
+        asking = asyncio.create_task(rig.ask(run_id="r"))
+        await tool.started.wait()
+        rig.runtime.cancel("r", "the user changed their mind")
+        await asking
+        diagnostics.close()
+
+    asyncio.run(scenario())
+    [failed] = [line for line in written(path) if line["name"] == "agent.turn" and line["type"] != "span.start"]
+    assert (failed["type"], failed["errorName"]) == ("span.error", "AgentRunAborted")
+    assert failed["errorMessage"] == "the user changed their mind"
+
+
+def test_a_gateway_writes_its_startup_and_when_it_is_ready(path: Path, tmp_path: Path) -> None:
+    async def scenario(model: ScriptedModel) -> None:
+        variables = {**write_openclaw_home(tmp_path, model.base_url, {}), **environment(path)}
+        with TemporaryDirectory() as folder:
+            socket = Path(folder) / "agent.sock"
+            serving = asyncio.create_task(serve(variables, socket))
+            async with asyncio.timeout(30):
+                while not any(line["name"] == "gateway.ready" for line in (written(path) if path.exists() else ())):
+                    await asyncio.sleep(0.01)
+            with pytest.raises(UsageError, match="another agent server"):
+                await serve(variables, socket)
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+    with ScriptedModel([Step(text="hi")]) as model:
+        asyncio.run(scenario(model))
+    names = [(line["type"], line["name"]) for line in written(path)]
+    assert names[:7] == [
+        ("span.start", "gateway.startup"),
+        ("span.start", "config.load"),
+        ("span.end", "config.load"),
+        ("span.start", "plugins.load"),
+        ("span.end", "plugins.load"),
+        ("span.end", "gateway.startup"),
+        ("mark", "gateway.ready"),
+    ]
+    assert names[-1] == ("span.error", "gateway.startup"), "the second one could not start"
+    startup, ready = written(path)[5:7]
+    assert ready["phase"] == "startup" and ready["durationMs"] >= startup["durationMs"]
+    [process] = summary_of(path.read_bytes()).startups
+    assert (process.role, process.ready) == ("gateway", True)
 
 
 def test_the_parent_of_a_span_is_the_current_span_of_its_task(path: Path) -> None:

@@ -561,7 +561,7 @@ def test_the_answer_of_an_external_agent_is_saved_and_streamed(tmp_path: Path) -
         outcome = await rig.runtime.outcome(accepted.run_id)
         assert outcome.payloads[0].text == "Hello Ada"
         assert roles(rig.transcript()) == ["user", "assistant"]
-        assert rig.phases("lifecycle") == ["start", "end"]
+        assert rig.phases("lifecycle") == ["start", "finishing", "end"]
 
     asyncio.run(scenario())
 

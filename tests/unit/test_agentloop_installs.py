@@ -1,4 +1,4 @@
-"""Installing skills: what plugins are shown, and what they can refuse."""
+"""Installing skills and plugins: what plugins are shown, and what they can refuse."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentloop import Rig
+from agentloop import Rig, configuration, watch_hooks
+from test_agentloop_internal_hooks import write_hook
 
-from critiqor.agentloop.context.skill_installer import InstallBlockedError
+from critiqor.agentloop.__main__ import main
+from critiqor.agentloop.context.installer import InstallBlockedError
 from critiqor.agentloop.hooks.plugin_hooks import Handler
 from critiqor.errors import UsageError
 
@@ -88,3 +90,45 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
 def test_a_folder_without_a_skill_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"SKILL\.md|not the folder"):
         install(tmp_path, tmp_path)
+
+
+def plugin(folder: Path) -> Path:
+    return write_hook(folder, ["command:new"])
+
+
+def test_an_installed_plugin_runs_its_hooks(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        await Rig(tmp_path).runtime.install_plugin(plugin(tmp_path / "greeter"))
+        rig = Rig(tmp_path, settings=configuration(hooks={"internal": {"enabled": True}}))
+        assert [payload.text for payload in (await rig.ask("/new")).payloads] == ["command:new was seen"]
+
+    asyncio.run(scenario())
+
+
+def test_a_plugin_can_see_and_block_the_installation_of_another(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        rig = Rig(tmp_path)
+        calls = watch_hooks(rig.runtime.hooks, "before_install")
+        rig.runtime.hooks.on("before_install", lambda event, context: {"block": True, "blockReason": "no greeters"})
+        with pytest.raises(InstallBlockedError, match="no greeters"):
+            await rig.runtime.install_plugin(plugin(tmp_path / "greeter"))
+        assert (calls[0].event["targetType"], calls[0].event["targetName"]) == ("plugin", "greeter")
+        assert not (tmp_path / "state" / "hooks").exists()
+
+    asyncio.run(scenario())
+
+
+def test_skills_and_plugins_are_installed_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENCLAW_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPENCLAW_STATE_DIR", str(tmp_path / "state"))
+    config = tmp_path / "my.json"
+    config.write_text("{}")
+    sources = {"skills": skill(tmp_path / "brew"), "plugins": plugin(tmp_path / "greeter")}
+    for family, source in sources.items():
+        assert main([family, "install", str(source), "--config", str(config)]) == 0
+    assert (tmp_path / "state" / "skills" / "brew" / "SKILL.md").is_file()
+    assert (tmp_path / "state" / "hooks" / "greeter" / "HOOK.md").is_file()
+    assert main(["plugins", "install", str(tmp_path), "--config", str(config)]) == 2
+    assert "HOOK.md" in capsys.readouterr().err

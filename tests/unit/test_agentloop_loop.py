@@ -11,7 +11,7 @@ import pytest
 from agentloop import ECHO, Echo, Rig, Say, Waiting, configuration, defaults, instantly, roles, unanswered, watch_hooks
 
 from critiqor.agentloop.models.model_client import ModelFailureError
-from critiqor.agentloop.replies.delivery import MemoryOutbox
+from critiqor.agentloop.replies.channels import MemoryOutbox
 from critiqor.agentloop.sessions.messages import AssistantMessage, Text, ToolResultMessage
 from critiqor.agentloop.sessions.transcript import ABORTED
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
@@ -54,6 +54,7 @@ def test_a_run_with_a_tool_emits_everything_in_the_order_of_a_real_openclaw(tmp_
         assert [entry for entry in emitted if entry not in updates] == [
             "before_agent_reply",
             "before_model_resolve",
+            "before_agent_start",
             "before_prompt_build",
             "before_agent_start",
             "before_agent_run",
@@ -327,6 +328,40 @@ def test_a_plugin_selects_the_model_before_it_is_resolved(tmp_path: Path) -> Non
         rig.runtime.hooks.on("before_model_resolve", lambda event, context: {"modelOverride": "lab/other"})
         outcome = await rig.ask()
         assert (outcome.model, rig.model.requests[0].model) == ("other", "other")
+
+    asyncio.run(scenario())
+
+
+def test_the_legacy_start_hook_selects_the_model_unless_the_explicit_hook_does(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        rig = Rig(tmp_path, Say("done"))
+        events: list[dict[str, Any]] = []
+
+        def start(event: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
+            events.append(event)
+            return {"modelOverride": "lab/other", "prependSystemContext": "Be brief."}
+
+        rig.runtime.hooks.on("before_agent_start", start)
+        assert (await rig.ask("hello")).model == "other"
+        assert events == [{"prompt": "hello"}], "a decision is not asked for twice"
+        assert rig.model.requests[0].system_prompt.startswith("Be brief.")
+        rig.runtime.hooks.on("before_model_resolve", lambda event, context: {"modelOverride": "lab/scripted"})
+        assert (await rig.ask("again")).model == "scripted"
+
+    asyncio.run(scenario())
+
+
+def test_the_legacy_start_hook_gets_the_history_if_it_decided_nothing_without_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        rig = Rig(tmp_path, Say("done"))
+
+        def start(event: dict[str, Any], context: dict[str, Any]) -> dict[str, Any] | None:
+            return {"prependContext": f"{len(event['messages'])} before"} if "messages" in event else None
+
+        rig.runtime.hooks.on("before_agent_start", start)
+        await rig.ask("first")
+        await rig.ask("second")
+        assert rig.model.requests[1].messages[-1].content == [Text("2 before\n\nsecond")]
 
     asyncio.run(scenario())
 

@@ -255,6 +255,19 @@ def test_text_that_was_never_saved_is_kept_as_partial(made: Recording) -> None:
     assert made.of("agent_end")[0]["error"] == "timed out"
 
 
+def test_the_end_of_an_attempt_is_its_last_record_however_long_writing_takes(made: Recording) -> None:
+    def tick() -> int:
+        made.tick(1)
+        return made.now
+
+    made.run.attempt_started("main")
+    made.run.model_call_started(MODEL)
+    made.run.text_streamed("half of a")
+    made.journal._clock = tick
+    made.run.run_ended("main", AttemptEnd("gone", "error", False))
+    assert made.kinds()[-3:] == ["message_end", "turn_end", "agent_end"]
+
+
 def test_an_abort_and_an_error_make_the_attempt_fail(made: Recording) -> None:
     for end in (AttemptEnd(None, None, True), AttemptEnd("no key", None, False), AttemptEnd(None, "stop", False)):
         made.run.attempt_started("main")

@@ -14,6 +14,7 @@ from critiqor.agentloop.replies.reply_builder import (
     RunOutput,
     build_replies,
     failure_text,
+    has_failed,
     is_silent,
     may_become_silent,
 )
@@ -51,8 +52,14 @@ def sent(text: str) -> Use:
 
 
 def shaped(*texts: str, tools: tuple[Use, ...] = (), error: str | None = None, **options: Any) -> list[Payload]:
-    messages = [message_with(text) for text in texts]
-    return build_replies(RunOutput(messages=messages, tools=tools, error=error), **options)
+    output = RunOutput(
+        messages=[message_with(text) for text in texts],
+        tools=tools,
+        failed_tool=next((one for one in reversed(tools) if has_failed(one)), None),
+        sent=[one.call.arguments["message"] for one in tools if one.call.name == "message" and not has_failed(one)],
+        error=error,
+    )
+    return build_replies(output, **options)
 
 
 def words(payloads: list[Payload]) -> list[str]:

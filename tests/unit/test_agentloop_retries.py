@@ -12,8 +12,8 @@ from agentloop import Echo, Rig, Say, configuration, defaults, instantly, roles,
 from critiqor.agentloop.models.model_client import FailureKind, ModelFailureError
 from critiqor.agentloop.models.model_selection import ResolvedModel
 from critiqor.agentloop.models.retries import Fallback, Retries, Retry
+from critiqor.agentloop.replies.channels import MemoryOutbox
 from critiqor.agentloop.replies.chat_messages import ChatFeed, ChatMessage
-from critiqor.agentloop.replies.delivery import MemoryOutbox
 from critiqor.agentloop.sessions.messages import AssistantMessage
 from critiqor.agentloop.settings import ModelEntry, Provider, RetrySettings
 

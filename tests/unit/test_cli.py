@@ -409,7 +409,7 @@ def test_unreadable_folder_is_an_error_and_not_an_empty_one(
         raise PermissionError(13, "Permission denied", str(folder))
 
     runs.folder.mkdir()
-    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.setattr("os.scandir", refuse)
     answer = cli("runs")
     assert (answer.code, answer.out) == (ExitCode.ERROR, "")
     assert f"Permission denied: {runs.folder}" in answer.err

@@ -9,6 +9,7 @@ import msgspec
 from diagnosed import diagnosis, finding, store, texts_of
 from reports import HOSTILE
 from support import Cli, Runs, attached, recorded
+from timelines import data_of, line, span
 
 from critiqor.model.report import RunReport
 
@@ -106,3 +107,24 @@ def test_pages_of_a_run_without_a_diagnosis_leave_the_old_file(cli: Cli, runs: R
     answer = cli("report", run_id, "--format", "html")
     assert (answer.code, f"critiqor finalize {run_id}" in answer.err) == (1, True)
     assert (tmp_path / f"{run_id}.html").read_text() == "of before"
+
+
+def test_the_report_of_a_recorded_run_shows_its_timeline_and_an_anonymous_one_only_its_figures(
+    cli: Cli, runs: Runs
+) -> None:
+    run_id = runs.start()
+    runs.write(run_id, attached(at=START), recorded(2, "agent_end", at=START + 9))
+    path = runs.paths.timeline_path(run_id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = span("my.own.span", "1", 0, 50) + span("my.own.span", "2", 60, 70)
+    path.write_bytes(data_of(*lines, line("childProcess.exit", "childProcess.exit", 80, command="mytool", exitCode=1)))
+    runs.finalize(run_id)
+    text = cli("report", run_id).out
+    assert "- present: 5 events, no parse errors, 1 process" in text
+    assert "| `my.own.span` | 2 |" in text
+    assert "- child processes: 1 ended, 1 failed" in text
+    cli("visibility", run_id, "anonymous")
+    text = cli("report", run_id).out
+    assert "- present: 5 events, no parse errors, 1 process" in text
+    assert "| `span 1` | 2 |" in text
+    assert "my.own" not in text and "mytool" not in text

@@ -329,3 +329,22 @@ def test_missing_rights_are_no_misuse_of_the_tool() -> None:
     refused = '{"code": "INSUFFICIENT_ACCESS_OR_READONLY", "message": "insufficient access rights on object id"}'
     story = Story().user("Move the account").calls("sf.update", {"id": "001A9"}, refused, error=refused)
     assert "tool_misuse" not in story.says("Salesforce refused it for lack of rights.").finishes().types()
+
+
+REFUSED = "250001 (08001): Incoming request with IP 34.77.118.9 is not allowed to access the warehouse."
+
+
+def test_one_error_that_several_clients_meet_is_one_cause_whatever_it_says() -> None:
+    story = Story().user("pull the churned accounts")
+    for client in ("snow sql -q 'select 1'", "snowsql -q 'select 1'", "python3 connect.py", "dbt show --inline x"):
+        story.runs(client, f"{client.split()[0]}: failed\n{REFUSED}", exit_code=1)
+    finding = story.says("I could not export them.").finishes().only("repeated_tool_failure")
+    assert "Incoming request with IP 34.77.118.9 is not allowed" in finding.title
+
+
+def test_different_errors_behind_the_same_traceback_are_no_common_cause() -> None:
+    story = Story().user("make the script run")
+    for number, error in enumerate(("KeyError: 'a'", "TypeError: int", "OSError: gone", "ValueError: bad date")):
+        trace = f'Traceback (most recent call last):\n  File "/srv/a.py", line {number}, in <module>\n{error}'
+        story.runs(f"python3 a.py --try {number}", trace, exit_code=1)
+    assert "repeated_tool_failure" not in story.says("It still fails: bad date.").finishes().types()

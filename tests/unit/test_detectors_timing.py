@@ -178,3 +178,15 @@ def test_a_span_that_ends_in_an_error_is_no_finding_by_itself() -> None:
     lines = working_gateway(end("models.catalog", "x", 5_000, 100))
     failed = [{**each, "type": "span.error"} if each["name"] == "models.catalog" else each for each in lines]
     assert found(summary_of(*failed)) == []
+
+
+def test_a_long_answer_of_unknown_length_is_not_worth_a_medium() -> None:
+    def answered(tokens: int) -> str:
+        story = Story()
+        for _ in range(6):
+            usage = {"input": tokens, "output": tokens}
+            story.event("token_usage", duration_ms=90_000, payload={"provider": "lab", "model": "x", "usage": usage})
+        return story.says("Here it is.").finishes().only("slow_provider").severity
+
+    assert answered(0) == "low"
+    assert answered(30) == "medium"

@@ -48,7 +48,7 @@ def problem_with(typed: Typed) -> str | None:
     positional = 0
     while words:
         word = words.pop(0)
-        options = {name: option for option in command.params for name in option.opts}
+        options = {name: option for option in command.params for name in (*option.opts, *option.secondary_opts)}
         if word.startswith("-") and len(word) > 1:
             option = options.get(word)
             if option is None and word not in ("-h", "--help"):

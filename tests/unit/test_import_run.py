@@ -192,3 +192,11 @@ def test_names_from_a_file_cannot_paint_the_terminal(cli: Cli, tmp_path: Path) -
     answer = cli("import", path)
     assert "\x1b" not in answer.out
     assert not any(line.startswith("run_999") for line in answer.out.splitlines())
+
+
+def test_an_imported_run_has_the_visibility_that_the_verb_is_given(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+    file = file_of(tmp_path, {"labels": {"trace_id": "t-1"}, "events": list(EVENTS)})
+    assert cli("import", str(file), "--visibility", "anonymous").code == 0
+    assert cli("visibility", "run_001", "--json").data["visibility"] == "anonymous"
+    assert "make test" not in cli("report", "run_001").out
+    assert cli("import", str(file), "--visibility", "everybody").code == 2

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -9,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from critiqor.storage.redaction import RULES_PATH, Redactor, may_hold_secret
-from critiqor.storage.redaction.gates import may_hold_prefix, open_groups
-from critiqor.storage.redaction.rules import group_rules, prefix_rules
+from critiqor.storage.redaction.gates import PREFIXES, open_groups
+from critiqor.storage.redaction.rules import expand, group_rules, prefix_rules
 
 RULES = json.loads(RULES_PATH.read_text("utf-8"))
 LETTERS = "a1B2c3D4e5F6g7H8" * 12
@@ -247,7 +248,7 @@ def prefixed(rule: dict[str, Any]) -> st.SearchStrategy[str]:
 def test_gate_of_the_prefixes_is_never_stricter_than_their_rules(secret: str, before: str) -> None:
     text = before + secret
     if any(rule.pattern.search(text) for _, rule in prefix_rules()):
-        assert may_hold_prefix(text.encode())
+        assert PREFIXES in open_groups(text.encode())
         assert redactor().text(text) != text
 
 
@@ -257,7 +258,29 @@ def test_gate_of_a_group_is_never_stricter_than_its_rules(text: str) -> None:
     matching = {
         number for number, rules in enumerate(group_rules()) if any(rule.pattern.search(text) for rule in rules)
     }
-    assert matching <= set(open_groups(text.encode()))
+    assert matching <= open_groups(text.encode())
+
+
+GATE_WORDS = [word for group in RULES["groups"] for word in group["words"]]
+AROUND_WORDS = [
+    *("", " ", "-", "_", ".", "=", ":", "/", '"', "é", LETTERS[:40], HEX[:40]),
+    *("curl ", "mysql ", "login ", "echo secret |"),
+]
+WORDS_IN_A_ROW = st.lists(st.sampled_from([*GATE_WORDS, *AROUND_WORDS, *WORDS]), max_size=6).map("".join)
+
+
+@settings(max_examples=1000)
+@given(WORDS_IN_A_ROW)
+def test_one_search_for_all_words_opens_the_same_gates_as_a_search_for_each_word(text: str) -> None:
+    is_open = set()
+    for number, group in enumerate(RULES["groups"]):
+        is_exact = any(word != word.lower() or len(word) == 1 for word in group["words"])
+        searched = text.encode() if is_exact else text.encode().lower()
+        for word in group["words"]:
+            pattern = expand(group.get("gate", "<<word>>"), word).encode()
+            if word.encode() in searched and re.search(pattern, searched):
+                is_open.add(number)
+    assert open_groups(text.encode()) - {PREFIXES} == is_open
 
 
 @pytest.mark.parametrize("text", ['{"DB_PASSWORD":"********"}', "password=••••••••", "token: ........"])

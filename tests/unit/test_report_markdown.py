@@ -11,11 +11,15 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from reports import HOSTILE, gated, report
+from timelines import line, real_timeline, span, summary_of
 
 from critiqor.exporters import markdown
 from critiqor.exporters.markdown import document
 from critiqor.exporters.markdown_text import code_span, escape_markdown
 from critiqor.model import Coverage, Diagnosis
+from critiqor.model.report import TimedReport
+from critiqor.model.timeline import TimelineSummary
+from critiqor.timeline import read_timeline
 
 COMMENT = 65_000
 """Characters that a comment on GitHub has room for, and a few more."""
@@ -174,6 +178,40 @@ def test_hundreds_of_findings_fit_into_a_comment_and_the_rest_is_counted() -> No
 
 @given(diagnoses)
 def test_every_diagnosis_has_a_report(concluded: Diagnosis) -> None:
-    data = b"".join(markdown.report(report(concluded)))
+    data = b"".join(markdown.report(TimedReport(report(concluded), TimelineSummary(present=False))))
     assert data.endswith(b"\n") and len(data.decode()) < COMMENT
     assert data.decode().count("- Next: ") == len(concluded.failure_analysis.findings)
+
+
+def test_what_a_report_has_to_say_about_the_timeline_is_part_of_it() -> None:
+    summary = read_timeline(real_timeline("2026.9.6-gateway"))
+    text = document(report(diagnosis()), timing=summary)
+    assert f"- present: {summary.events} events, no parse errors" in text
+    for title in ("Slowest spans", "Repeated span names", "Event loop, providers, child processes"):
+        assert f"### {title}\n" in text
+    assert f"| `{summary.slowest_spans[0].name}" in text
+    assert "- event loop: longest delay" in text
+    assert f"- providers: {summary.providers.count} requests, 0 failed; the slowest took" in text
+    assert "- child processes: " in text
+    assert "openclaw.diagnostics.v1" not in text, "raw events are no part of a report"
+    absent = document(report(diagnosis()), timing=TimelineSummary(present=False, unavailable="none was written"))
+    assert "- OpenClaw's diagnostics are unavailable: none was written" in absent
+
+
+def test_staged_dependencies_are_grouped_by_plugin() -> None:
+    staged = [line("span.end", "runtimeDeps.stage", 9, durationMs=9, attributes={"pluginId": "browser"})] * 2
+    text = document(report(diagnosis()), timing=summary_of(*staged))
+    assert "### Runtime dependencies staged, by plugin" in text
+    assert "| `browser` | 2 | 0 |" in text
+
+
+def test_hostile_and_long_names_of_a_timeline_stay_names_and_the_report_stays_short() -> None:
+    lines = [
+        each
+        for number in range(40)
+        for each in span(f"{number} {HOSTILE}" + "x" * 5_000, str(number), number, number + 5, pid=number)
+    ]
+    text = document(report(diagnosis()), timing=summary_of(*lines))
+    assert len(text) < COMMENT
+    assert not {"html_block", "html_inline", "link_open", "image"} & set(structure(text))
+    assert text.replace("\n", "").isprintable()

@@ -25,6 +25,7 @@ from critiqor.diagnosis.results import meaning_of
         ("send_email", {"status": "queued", "id": "1"}, "not_final"),
         ("send_email", {"Status": "QUEUED"}, "not_final"),
         ("send_email", {"delivered": False}, "failure"),
+        ("payments_refund", {"object": "error", "code": "charge_disputed"}, "failure"),
         ("send_email", {"status": "sent", "errors": [], "error": None}, "success"),
         ("send_email", {"data": {"message": {"deliveryStatus": "Bounced"}}}, "failure"),
         ("create_payment", {"id": "pi_1", "status": "requires_action"}, "not_final"),
@@ -128,6 +129,12 @@ def test_the_member_that_decides_is_quoted() -> None:
 )
 def test_a_statement_at_the_beginning_says_what_happened(tool: str, text: str, state: str) -> None:
     assert answered(tool, text).state == state
+
+
+def test_an_answer_in_xml_is_read_and_a_page_is_not() -> None:
+    refused = "<Report><GrpSts>RJCT</GrpSts><AddtlInf>Invalid control sum</AddtlInf></Report>"
+    assert answered("ebics_upload", refused).state == "failure"
+    assert answered("web_post", f"<html><body>{refused}</body></html>").state == "unknown"
 
 
 def test_an_app_tool_that_is_asked_for_a_dry_run_did_nothing() -> None:

@@ -59,12 +59,7 @@ class AttemptPrompt:
 
     async def gate(self) -> str | None:
         """Run the `before_agent_run` hook; returns the reply if a plugin blocks the run, else None."""
-        hooks = self._services.hooks
-        event = {"prompt": self._prompt, "systemPrompt": self.system_prompt, "senderIsOwner": True}
-        decided = await hooks.run("before_agent_run", event, self._run.context)
-        if decided.get("outcome") != "block":
-            return None
-        return str(decided.get("message") or decided.get("reason") or BLOCKED)
+        return await ask_run_gate(self._run, self._services, self._prompt, self.system_prompt)
 
     async def report_input(self, resolved: ResolvedModel, history: list[Message]) -> None:
         """Report the prompt to the recording and to the `llm_input` hook."""
@@ -102,22 +97,50 @@ class AttemptPrompt:
     @property
     def _prompt(self) -> str:
         before, after = self._around
-        return "\n\n".join(text for text in (before, self._run.message, after) if text)
+        return join_texts(before, self._run.message, after)
 
 
 async def build_prompt(run: Run, services: Services, prepared: PreparedRun, history: list[Message]) -> AttemptPrompt:
     """Run the prompt hooks and build the prompt from their decisions."""
-    hooks = services.hooks
-    decided: dict[str, Any] = {}
-    for name in ("before_prompt_build", "before_agent_start"):
-        if hooks.has_handlers(name):
-            event = {"prompt": run.message, "messages": [message_to_json(message) for message in history]}
-            decided = merge_prompts(decided, await hooks.run(name, event, run.context))
-    return AttemptPrompt(run, services, prepared, decided)
+    return AttemptPrompt(
+        run, services, prepared, await run_prompt_hooks(run, services, history, prepared.start_decision)
+    )
+
+
+async def run_prompt_hooks(
+    run: Run, services: Services, history: list[Message], started: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return what plugins add to the prompt of a run: texts around its message and around the system prompt.
+
+    As in OpenClaw, `before_agent_start` runs again, with the history, if it decided nothing when models were resolved.
+    `started` is what it decided then, if a model was resolved.
+    """
+    decided = await _decide(run, services, "before_prompt_build", history)
+    return merge_prompts(decided, started or await _decide(run, services, "before_agent_start", history))
+
+
+async def _decide(run: Run, services: Services, name: str, history: list[Message]) -> dict[str, Any]:
+    if not services.hooks.has_handlers(name):
+        return {}
+    event = {"prompt": run.message, "messages": [message_to_json(message) for message in history]}
+    return await services.hooks.run(name, event, run.context)
+
+
+async def ask_run_gate(run: Run, services: Services, prompt: str, system_prompt: str) -> str | None:
+    """Run the `before_agent_run` hook; returns the reply if a plugin blocks the run, else None."""
+    event = {"prompt": prompt, "systemPrompt": system_prompt, "senderIsOwner": True}
+    decided = await services.hooks.run("before_agent_run", event, run.context)
+    if decided.get("outcome") != "block":
+        return None
+    return str(decided.get("message") or decided.get("reason") or BLOCKED)
+
+
+def join_texts(*texts: str | None) -> str:
+    """Return the parts of a prompt as paragraphs, without those that are empty."""
+    return "\n\n".join(text for text in texts if text)
 
 
 def _system_prompt(prepared: PreparedRun, decided: dict[str, Any], tools: list[Tool]) -> str:
     replaced = decided.get("systemPrompt")
     base = str(replaced) if replaced else build_system_prompt(msgspec.structs.replace(prepared.sources, tools=tools))
-    parts = (decided.get("prependSystemContext"), base, decided.get("appendSystemContext"))
-    return "\n\n".join(part for part in parts if part)
+    return join_texts(decided.get("prependSystemContext"), base, decided.get("appendSystemContext"))

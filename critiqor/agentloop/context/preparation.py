@@ -30,6 +30,8 @@ class PreparedRun:
     message: UserMessage
     models: list[ResolvedModel]
     """The preferred one first."""
+    start_decision: dict[str, Any]
+    """What handlers of `before_agent_start` decided before the model was resolved; it also applies to the prompt."""
     thinking: str
     verbose: Verbosity
     trace: bool
@@ -42,15 +44,17 @@ async def prepare(run: Run, services: Services) -> PreparedRun:
     configuration, params, entry = services.configuration, run.params, run.session.entry
     defaults = configuration.defaults
     decided = await services.hooks.run("before_model_resolve", {"prompt": run.message}, run.context)
-    models = models_of_run(configuration, params.model, decided)
+    start_decision = await services.hooks.run("before_agent_start", {"prompt": run.message}, run.context)
+    models = models_of_run(configuration, params.model, start_decision | decided)
     workspace = _workspace(run, services)
     skills = services.skills.snapshot(workspace)
     is_child = is_subagent(run.session.key)
     spawn = None if is_child else services.spawn
-    tools = [*offered_tools(outbox=services.outbox, spawn=spawn), *services.tools]
+    tools = [*offered_tools(outbox=run.replies, spawn=spawn), *services.tools]
     thinking = params.thinking or entry.thinking_level or defaults.thinking_default
     verbose = params.verbose or _verbosity(entry.verbose_level) or defaults.verbose_default
     trace = params.trace or entry.trace_level or defaults.trace_default
+    run.replies.verbose = verbose
     services.sessions.update(run.session, thinking_level=thinking, verbose_level=verbose, trace_level=trace)
     sources = PromptSources(
         tools=tools,
@@ -68,6 +72,7 @@ async def prepare(run: Run, services: Services) -> PreparedRun:
     return PreparedRun(
         message=UserMessage(content=[Text(run.message)], timestamp=now_ms()),
         models=models,
+        start_decision=start_decision,
         thinking=thinking,
         verbose=verbose,
         trace=trace == "on",

@@ -1,1 +1,1 @@
-"""Entry points: the agent runtime, the local server and its client, a single run, subagents."""
+"""Entry points: the agent runtime, the local server and its client, a single run, a chat, scheduled runs, subagents."""

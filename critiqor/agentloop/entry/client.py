@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from critiqor.agentloop.entry.server import MAX_LINE_BYTES
+from critiqor.agentloop.event_streams import AgentEvent, is_trace
 from critiqor.agentloop.runs import AgentParams, RunOutcome
 from critiqor.errors import CritiqorError
 
@@ -65,6 +66,13 @@ class AgentClient:
             raise _connection_lost()
         return event
 
+    def received_events(self) -> list[dict[str, Any]]:
+        """Return the events that have arrived and were not read yet."""
+        events = []
+        while not self._events.empty() and (event := self._events.get_nowait()) is not None:
+            events.append(event)
+        return events
+
     async def _read(self) -> None:
         try:
             while line := await self._reader.readline():
@@ -97,9 +105,33 @@ def _connection_lost() -> CritiqorError:
     )
 
 
-async def run_on_server(path: Path, params: AgentParams) -> RunOutcome:
+class ServedRun(NamedTuple):
+    """A run on a server that has ended."""
+
+    outcome: RunOutcome
+    traces: list[dict[str, Any]]
+    """Reports on its prompts, if the run was traced."""
+
+
+async def run_on_server(path: Path, params: AgentParams) -> ServedRun:
     """Run one message on a server. The run ends when this client disconnects."""
     async with AgentClient(path) as client:
-        given = {name: value for name, value in msgspec.to_builtins(params).items() if value is not None}
-        accepted = await client.call("agent", attached=True, **given)
-        return msgspec.convert(await client.call("agent.outcome", runId=accepted["runId"]), type=RunOutcome)
+        if params.trace == "on":
+            await client.call("events")
+        accepted = await client.call("agent", attached=True, **as_request(params))
+        run_id = accepted["runId"]
+        outcome = msgspec.convert(await client.call("agent.outcome", runId=run_id), type=RunOutcome)
+        received = [event["payload"] for event in client.received_events() if event["event"] == "agent"]
+        events = msgspec.convert(received, list[AgentEvent])
+        return ServedRun(outcome, [event.data["report"] for event in events if is_trace(event, run_id)])
+
+
+def as_request(params: AgentParams) -> dict[str, Any]:
+    """Return the parameters of a run as those of a method call to the server."""
+    return {name: value for name, value in msgspec.to_builtins(params).items() if value is not None}
+
+
+async def call_server(path: Path, method: str, **params: Any) -> Any:
+    """Call one method of the server and return its result. Raises `NoServerError` if there is no server."""
+    async with AgentClient(path) as client:
+        return await client.call(method, **params)

@@ -11,23 +11,26 @@ from pathlib import Path
 from uuid import uuid4
 
 from critiqor.agentloop.configuration import LoopConfiguration, locate_loop_configuration, read_loop_configuration
-from critiqor.agentloop.context.skill_installer import install_skill
+from critiqor.agentloop.context.installer import PLUGIN, SKILL, install
 from critiqor.agentloop.context.skills import SkillsCache
 from critiqor.agentloop.context.workspace import workspace_path
 from critiqor.agentloop.entry.background_tasks import BackgroundTasks
+from critiqor.agentloop.entry.external_process import external_process
 from critiqor.agentloop.entry.subagents import Subagents
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.internal_hooks import InternalHooks, find_hooks
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
+from critiqor.agentloop.hooks.user_hooks import register_configured_hooks, register_installed_hooks
 from critiqor.agentloop.loop.commands import parse_command
 from critiqor.agentloop.loop.external_agent import ExternalAgent
-from critiqor.agentloop.models.completions_client import create_completions_client
+from critiqor.agentloop.models.completions_client import CompletionsClients
 from critiqor.agentloop.queue.dispatcher import Dispatcher
 from critiqor.agentloop.queue.lanes import Lanes
 from critiqor.agentloop.queue.stuck_sessions import StuckSessionWarning, StuckSessionWatchdog
 from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.recording.recorder import Recorder, attach_recorder
-from critiqor.agentloop.replies.delivery import HookedOutbox, MemoryOutbox
+from critiqor.agentloop.replies.channels import Channels
+from critiqor.agentloop.replies.delivery import HookedOutbox
 from critiqor.agentloop.runs import Abort, AbortKind, Accepted, AgentParams, Run, RunOutcome, WaitResult
 from critiqor.agentloop.services import LOOP_FOLDER, ClientFactory, Services
 from critiqor.agentloop.sessions.sessions import Session, Sessions
@@ -53,7 +56,7 @@ class AgentRuntime:
         state_folder: Path,
         home: Path | None = None,
         environment: Mapping[str, str] | None = None,
-        clients: ClientFactory = create_completions_client,
+        clients: ClientFactory | None = None,
         hooks: PluginHooks | None = None,
         streams: EventStreams | None = None,
         updates: TranscriptUpdates | None = None,
@@ -61,15 +64,19 @@ class AgentRuntime:
         recorder: Recorder | None = None,
         outbox: Outbox | None = None,
         tools: Sequence[Tool] = (),
+        folder: Path | None = None,
     ) -> None:
         self.hooks = hooks or PluginHooks()
         self.streams = streams or EventStreams()
         self.updates = updates or TranscriptUpdates()
-        self.outbox = outbox or MemoryOutbox()
         self._background = BackgroundTasks()
         home = home or Path.home()
         diagnostics = diagnostics or Diagnostics(None)
         variables = dict(os.environ if environment is None else environment)
+        self._clients = CompletionsClients(variables)
+        external = configuration.defaults.external
+        self._external = None if external is None else external_process(external, folder or state_folder, variables)
+        self._channels = Channels(configuration.channels, home, variables)
         workspace = workspace_path(configuration, configuration.default_agent, state_folder, home)
         scripts = find_hooks(configuration.internal_hooks, state_folder, workspace, home)
         self.services = Services(
@@ -84,10 +91,10 @@ class AgentRuntime:
             updates=self.updates,
             diagnostics=diagnostics,
             recorder=recorder or Recorder(None),
-            clients=clients,
+            clients=clients or self._clients,
             internal_hooks=InternalHooks(scripts, variables, on_exit=diagnostics.child_exited),
             skills=SkillsCache(state_folder, home, configuration.skills, variables),
-            outbox=HookedOutbox(self.outbox, self.hooks),
+            outbox=HookedOutbox(outbox or self._channels, self.hooks),
             spawn=Subagents(self, self._background).spawn,
             tools=tools,
         )
@@ -102,7 +109,7 @@ class AgentRuntime:
     async def agent(self, params: AgentParams, external: ExternalAgent | None = None) -> Accepted:
         """Accept a message: find and save its session, then start or queue its run.
 
-        With `external`, another program answers the message; the loop does the rest.
+        With `external`, another program answers the message; the loop does the rest. The default is the configured one.
         """
         params.validate()
         self._check_open()
@@ -118,8 +125,8 @@ class AgentRuntime:
             self._check_open()  # check again, because close() may have been called in the meantime
             run = Run(run_id, params, session, accepted_at)
             run.recording = self.services.recorder.open_run(run_id, session.key)
-            run.external = external
             run.command = parse_command(params.message)
+            run.external = external or (self._external if run.command is None else None)
             if params.channel is not None:
                 self._background.start(self._run_received_hook(run))
             self._dispatcher.dispatch(run)
@@ -157,7 +164,11 @@ class AgentRuntime:
 
     async def install_skill(self, source: Path) -> Path:
         """Install a skill folder for all agents, unless a plugin blocks it. Return the installed folder."""
-        return await install_skill(source, self.services.state_folder / "skills", self.hooks)
+        return await install(SKILL, source, self.services.state_folder, self.hooks)
+
+    async def install_plugin(self, source: Path) -> Path:
+        """Install a folder with internal hooks, unless a plugin blocks it. Return the installed folder."""
+        return await install(PLUGIN, source, self.services.state_folder, self.hooks)
 
     async def drain(self) -> None:
         """Wait until no run and no subagent is active."""
@@ -186,7 +197,9 @@ class AgentRuntime:
         if runs:
             await asyncio.wait({run.done for run in runs}, timeout=SHUTDOWN_SECONDS)
         await self._background.close(SHUTDOWN_SECONDS)
+        await self._channels.close()
         await self.services.sessions.close()
+        await self._clients.close()
 
     def _check_open(self) -> None:
         if self._is_closing:
@@ -221,24 +234,31 @@ async def open_runtime(
     *,
     config: Path | None = None,
     arguments: Sequence[str] = (),
-    clients: ClientFactory = create_completions_client,
+    clients: ClientFactory | None = None,
     outbox: Outbox | None = None,
     tools: Sequence[Tool] = (),
+    diagnostics: Diagnostics | None = None,
 ) -> AsyncIterator[AgentRuntime]:
     """Create a runtime from the configuration that applies in this environment; close it at the end of the block.
 
-    With CRITIQOR_RUN_ID in the environment, it is recorded into that run; OPENCLAW_DIAGNOSTICS requests a timeline.
-    `arguments` are those of the command line, where `--profile` selects the configuration.
+    With CRITIQOR_RUN_ID in the environment, it is recorded into that run; OPENCLAW_DIAGNOSTICS requests a timeline,
+    unless `diagnostics` is given. `arguments` are those of the command line, where `--profile` selects the
+    configuration.
     """
-    diagnostics = Diagnostics.from_environment(environment)
+    diagnostics = diagnostics or Diagnostics.from_environment(environment)
     with contextlib.ExitStack() as stack:
         stack.callback(diagnostics.close)
         with diagnostics.span("config.load"):
             location = locate_loop_configuration(environment, config, arguments)
             configuration = read_loop_configuration(location.path)
         hooks, streams, updates = PluginHooks(), EventStreams(), TranscriptUpdates()
+        hooks.on_failure = lambda failure: diagnostics.mark("hook.failed", **failure._asdict())
         recorder = attach_recorder(hooks, updates, environment)
         stack.callback(recorder.close)
+        with diagnostics.span("plugins.load"):
+            register_installed_hooks(hooks)
+            folder, settings = location.path.parent, configuration.plugin_hooks
+            register_configured_hooks(hooks, settings, folder, environment, diagnostics.child_exited)
         runtime = AgentRuntime(
             configuration,
             state_folder=location.state_folder,
@@ -252,6 +272,7 @@ async def open_runtime(
             recorder=recorder,
             outbox=outbox,
             tools=tools,
+            folder=location.path.parent,
         )
         try:
             yield runtime

@@ -2,6 +2,7 @@
 
     {"id": 1, "method": "agent", "params": {"message": "…"}}        → {"id": 1, "ok": true, "result": {"runId": …}}
     {"id": 2, "method": "agent.wait", "params": {"runId": "…"}}     → {"id": 2, "ok": true, "result": {"status": …}}
+    {"id": 3, "method": "agent.schedule", "params": {"message": "…", "everySeconds": 3600}}     → {"id": 3, …}
 
 A run belongs to the server: it continues when its client disconnects. With `attached`, a run belongs to its client and
 ends with the connection.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,9 @@ from typing import Any
 import msgspec
 
 from critiqor.agentloop.entry.runtime import DEFAULT_WAIT_SECONDS, AgentRuntime, open_runtime
+from critiqor.agentloop.entry.scheduler import Schedule, Scheduler
 from critiqor.agentloop.event_streams import AgentEvent
+from critiqor.agentloop.recording.diagnostics import Diagnostics
 from critiqor.agentloop.replies.chat_messages import ChatFeed, ChatMessage
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.services import LOOP_FOLDER
@@ -54,6 +58,10 @@ class _CancelParams(msgspec.Struct, frozen=True, kw_only=True, rename="camel", f
     reason: str = "cancelled by a client"
 
 
+class _ScheduleId(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str
+
+
 def socket_path(state_folder: Path) -> Path:
     """Return the path of the server's socket for a state folder."""
     return state_folder / LOOP_FOLDER / "agent.sock"
@@ -64,6 +72,7 @@ class AgentServer:
 
     def __init__(self, runtime: AgentRuntime, path: Path) -> None:
         self._runtime = runtime
+        self._scheduler = Scheduler(runtime)
         self.path = path
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -79,6 +88,7 @@ class AgentServer:
         await self._remove_stale_socket()
         self._server = await asyncio.start_unix_server(self._serve, self.path, limit=MAX_LINE_BYTES)
         self.path.chmod(0o600)
+        self._scheduler.start()
         await self._runtime.hooks.run("gateway_start", {"socket": str(self.path)}, {})
 
     async def close(self, reason: str = "closed") -> None:
@@ -86,6 +96,7 @@ class AgentServer:
         if self._server is None:
             return
         self._is_closing = True
+        await self._scheduler.close()
         self._server.close()
         for connection in list(self._connections):
             connection.cancel()
@@ -116,7 +127,7 @@ class AgentServer:
             return
         self._connections.add(connection)
         try:
-            await _Connection(self._runtime, reader, writer).serve()
+            await _Connection(self._runtime, self._scheduler, reader, writer).serve()
         except asyncio.CancelledError:
             pass  # the server is closing
         finally:
@@ -125,8 +136,15 @@ class AgentServer:
 
 
 class _Connection:
-    def __init__(self, runtime: AgentRuntime, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self,
+        runtime: AgentRuntime,
+        scheduler: Scheduler,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
         self._runtime = runtime
+        self._scheduler = scheduler
         self._reader = reader
         self._writer = writer
         self._pending: set[asyncio.Task[None]] = set()
@@ -188,13 +206,23 @@ class _Connection:
         if method == "agent.cancel":
             cancel = msgspec.convert(params, type=_CancelParams)
             return {"cancelled": runtime.cancel(cancel.run_id, cancel.reason)}
+        if method == "agent.schedule":
+            given = {name: params.pop(name) for name in ("at", "everySeconds") if name in params}
+            schedule = msgspec.convert(given, type=Schedule)
+            return self._scheduler.add(msgspec.convert(params, type=AgentParams), schedule)
+        if method == "agent.scheduled":
+            return self._scheduler.runs()
+        if method == "agent.unschedule":
+            return {"removed": self._scheduler.remove(msgspec.convert(params, type=_ScheduleId).id)}
         if method == "events":
             if not self._subscriptions:
                 self._subscriptions.append(runtime.streams.listen(self._send_event))
                 self._subscriptions.append(ChatFeed(runtime.streams, self._send_chat_message).stop)
             return {"listening": True}
         raise UsageError(
-            f"unknown method {method!r}", fix="use agent, agent.wait, agent.outcome, agent.cancel or events"
+            f"unknown method {method!r}",
+            fix="use agent, agent.wait, agent.outcome, agent.cancel, agent.schedule, agent.scheduled, agent.unschedule "
+            "or events",
         )
 
     def _send_event(self, event: AgentEvent) -> None:
@@ -220,13 +248,19 @@ async def serve(
     environment: Mapping[str, str], path: Path | None, config: Path | None = None, arguments: Sequence[str] = ()
 ) -> None:
     """Run a server until SIGINT or SIGTERM."""
-    async with open_runtime(environment, config=config, arguments=arguments) as runtime:
-        server = AgentServer(runtime, path or socket_path(runtime.services.state_folder))
-        stopped = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stopped.set)
-        await server.start()
+    began = time.perf_counter()
+    diagnostics = Diagnostics.from_environment(environment)
+    async with contextlib.AsyncExitStack() as stack:
+        with diagnostics.span("gateway.startup"):
+            opened = open_runtime(environment, config=config, arguments=arguments, diagnostics=diagnostics)
+            runtime = await stack.enter_async_context(opened)
+            server = AgentServer(runtime, path or socket_path(runtime.services.state_folder))
+            stopped = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, stopped.set)
+            await server.start()
+        diagnostics.gateway_ready((time.perf_counter() - began) * 1000)
         try:
             await stopped.wait()
         finally:

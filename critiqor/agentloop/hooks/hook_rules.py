@@ -112,4 +112,15 @@ RULES = {
     "after_compaction": Rule(timeout=30.0),
     "gateway_stop": Rule(timeout=5.0),
 }
-"""All hooks except observers without a timeout. `tool_result_persist` is run synchronously."""
+"""All hooks except observers without a timeout."""
+SYNCHRONOUS_HOOKS = frozenset({"tool_result_persist"})
+"""Hooks whose handlers must not be async."""
+HOOKS = frozenset(
+    {
+        *RULES,
+        *SYNCHRONOUS_HOOKS,
+        *("after_tool_call", "before_reset", "gateway_start", "llm_input", "llm_output", "message_received"),
+        *("message_sent", "session_end", "session_start", "subagent_ended", "subagent_spawned", "user_bash"),
+    }
+)
+"""The names of all plugin hooks."""

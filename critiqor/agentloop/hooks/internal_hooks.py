@@ -10,30 +10,19 @@ ignored; the others run.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import os
-import signal
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from critiqor.agentloop.context.front_matter import read_front_matter
+from critiqor.agentloop.hooks.script_process import ExitListener, ScriptCommand, ScriptError, run_script
 from critiqor.agentloop.settings import HookEntry, InternalHookSettings
 from critiqor.model import iso_from_ms, now_ms
 from critiqor.openclaw.paths import expand_path
 
 TIMEOUT_SECONDS = 10.0
-MAX_OUTPUT_BYTES = 1 << 20
 MAX_DESCRIPTION_BYTES = 64 * 1024
-_KILL_WAIT_SECONDS = 1.0
-ExitListener = Callable[[str, float, int | None, str | None], None]
-"""Called after every script with program, duration in milliseconds, exit code and signal name."""
 _HANDLERS = ("handler.py", "handler.sh", "handler")
 
 
@@ -86,82 +75,26 @@ class InternalHooks:
                     "context": context,
                     "messages": [],
                 }
-                output = await self._run(script, msgspec.json.encode(event, enc_hook=str))
+                output = await self._run(script, event)
                 texts = output.get("messages")
                 messages += [text for text in texts if isinstance(text, str)] if isinstance(texts, list) else []
                 if (kind, action) == ("agent", "bootstrap") and isinstance(output.get("bootstrapFiles"), list):
                     context = context | {"bootstrapFiles": output["bootstrapFiles"]}
         return HookResult(messages, context)
 
-    async def _run(self, script: HookScript, event: bytes) -> dict[str, Any]:
-        # Output goes to a file: a process that the script leaves running could keep a pipe open.
-        with tempfile.TemporaryFile() as printed:
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    *_command(script.handler),
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=printed,
-                    stderr=asyncio.subprocess.DEVNULL,
-                    cwd=script.handler.parent,
-                    env=self._environment | script.environment,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                return self._failed(script, str(error))
-            began = time.perf_counter()
-            try:
-                async with asyncio.timeout(self._timeout):
-                    code = await _send_event(process, event)
-            except TimeoutError:
-                return self._failed(script, f"timed out after {self._timeout:g} seconds")
-            finally:
-                await _kill_group(process)
-                self._report_exit(script, (time.perf_counter() - began) * 1000, process.returncode)
-            printed.seek(0)
-            output = printed.read(MAX_OUTPUT_BYTES + 1)
-        if code != 0:
-            return self._failed(script, f"ended with exit code {code}")
-        return self._parse(script, output)
-
-    def _report_exit(self, script: HookScript, duration_ms: float, code: int | None) -> None:
-        if self._on_exit is not None and code is not None:
-            name = signal.Signals(-code).name if code < 0 else None
-            self._on_exit(str(script.handler), duration_ms, code if code >= 0 else None, name)
-
-    def _parse(self, script: HookScript, output: bytes) -> dict[str, Any]:
-        if not output.strip():
-            return {}
-        if len(output) > MAX_OUTPUT_BYTES:
-            return self._failed(script, f"printed more than {MAX_OUTPUT_BYTES} bytes")
+    async def _run(self, script: HookScript, event: object) -> dict[str, Any]:
+        environment = self._environment | script.environment
+        handler = script.handler
+        command = ScriptCommand(str(handler), _command(handler), handler.parent, environment, self._timeout)
         try:
-            result = msgspec.json.decode(output)
-        except (msgspec.DecodeError, RecursionError, ValueError):
-            return self._failed(script, "its output is not JSON")
-        return result if isinstance(result, dict) else self._failed(script, "its output is not a JSON object")
+            return await run_script(command, event, self._on_exit)
+        except ScriptError as error:
+            return self._failed(script, str(error))
 
     def _failed(self, script: HookScript, reason: str) -> dict[str, Any]:
         self.failures.append(f"{script.name}: {reason}")
         del self.failures[:-100]
         return {}
-
-
-async def _send_event(process: asyncio.subprocess.Process, event: bytes) -> int:
-    """Write the event to a script, and return its exit code."""
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(event)
-        await process.stdin.drain()
-    process.stdin.close()
-    return await process.wait()
-
-
-async def _kill_group(process: asyncio.subprocess.Process) -> None:
-    """Kill a script and its child processes, except those that started their own session."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_KILL_WAIT_SECONDS):
-            await process.wait()
 
 
 def find_hooks(settings: InternalHookSettings, state_folder: Path, workspace: Path, home: Path) -> list[HookScript]:

@@ -43,6 +43,8 @@ class PluginHooks:
         self._handlers: dict[str, list[_Registration]] = {}
         self.failures: list[HookFailure] = []
         """The latest failures, to find out why a plugin has no effect."""
+        self.on_failure: Callable[[HookFailure], None] | None = None
+        """Called with every failure of a handler."""
 
     def on(self, name: str, handler: Handler, priority: int = 0, timeout: float | None = None) -> Callable[[], None]:
         """Register a handler; `timeout` is in seconds. Return a function that removes it."""
@@ -125,8 +127,11 @@ class PluginHooks:
                     self._add_failure(name, outcome)
 
     def _add_failure(self, name: str, error: Exception) -> None:
-        self.failures.append(HookFailure(name, _format_error(error)))
+        failure = HookFailure(name, _format_error(error))
+        self.failures.append(failure)
         del self.failures[:-_KEPT_FAILURES]
+        if self.on_failure is not None:
+            self.on_failure(failure)
 
 
 def _timeout(registration: _Registration, rule: Rule) -> float | None:

@@ -63,13 +63,9 @@ class AgentLoop:
     async def execute(self) -> LoopResult:
         """Answer the message of the run. Raises exceptions that a retry cannot fix; cancelling it ends the run."""
         run, services = self._run, self._services
-        if run.session.is_new:
-            event = {"sessionId": run.session.id, "sessionKey": run.session.key}
-            await services.hooks.run("session_start", event, run.context)
-        claim = await services.hooks.run("before_agent_reply", {"cleanedBody": run.message}, run.context)
-        if claim.get("handled"):
-            async with locked_transcript(run, services) as transcript:
-                return self._reply_from_plugin(claim, transcript)
+        claimed = await answer_by_plugin(run, services)
+        if claimed is not None:
+            return claimed
         with services.diagnostics.span("agent.prepare", run_id=run.id):
             prepared = await prepare(run, services)
         async with locked_transcript(run, services, str(prepared.bench.workspace)) as transcript:
@@ -85,16 +81,6 @@ class AgentLoop:
             compacted = await self._compact(transcript, prompt, connection, "manual")
         reply = SUMMARISED if compacted else NOT_SUMMARISED if self._compactions else NOTHING_TO_SUMMARISE
         return LoopResult(last=AttemptResult(), connection=connection, prepared=prepared, direct_reply=reply)
-
-    def _reply_from_plugin(self, claim: dict[str, Any], transcript: Transcript) -> LoopResult:
-        reply = claim.get("reply")
-        text = str(reply.get("text") or "") if isinstance(reply, dict) else ""
-        self._run.recording.attempt_started(self._run.session.agent_id)
-        self._emit("lifecycle", phase="start", startedAt=now_ms())
-        if text:
-            transcript.append(UserMessage(content=[Text(self._run.message)], timestamp=now_ms()))
-            transcript.append(build_injected_message(text))
-        return LoopResult(last=AttemptResult(), direct_reply=text)
 
     async def _run_attempts(self, prepared: PreparedRun, transcript: Transcript) -> LoopResult:
         run, services = self._run, self._services
@@ -123,8 +109,7 @@ class AgentLoop:
                 break
             # The next attempt answers again, so listeners discard the text of this one.
             self._emit("assistant", text="", delta="", replace=True)
-            if run.blocks is not None:
-                run.blocks.reset()
+            run.replies.restart()
         return LoopResult(last=result, connection=connection, prepared=prepared)
 
     async def _recover(
@@ -213,3 +198,22 @@ class AgentLoop:
 
     def _emit(self, stream: Stream, **data: Any) -> None:
         self._run.emit(self._services.streams, stream, **data)
+
+
+async def answer_by_plugin(run: Run, services: Services) -> LoopResult | None:
+    """Begin the session if it is new, then let a plugin answer in place of the model. Return None if none does."""
+    if run.session.is_new:
+        event = {"sessionId": run.session.id, "sessionKey": run.session.key}
+        await services.hooks.run("session_start", event, run.context)
+    claim = await services.hooks.run("before_agent_reply", {"cleanedBody": run.message}, run.context)
+    if not claim.get("handled"):
+        return None
+    reply = claim.get("reply")
+    text = str(reply.get("text") or "") if isinstance(reply, dict) else ""
+    async with locked_transcript(run, services) as transcript:
+        run.recording.attempt_started(run.session.agent_id)
+        run.emit(services.streams, "lifecycle", phase="start", startedAt=now_ms())
+        if text:
+            transcript.append(UserMessage(content=[Text(run.message)], timestamp=now_ms()))
+            transcript.append(build_injected_message(text))
+    return LoopResult(last=AttemptResult(), direct_reply=text)

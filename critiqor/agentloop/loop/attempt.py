@@ -10,13 +10,13 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from critiqor.agentloop.context.attempt_prompt import AttemptPrompt
 from critiqor.agentloop.context.preparation import PreparedRun
 from critiqor.agentloop.context.token_budget import answer_tokens, compaction_threshold, used_tokens
 from critiqor.agentloop.event_streams import Stream
-from critiqor.agentloop.loop.tool_batch import ToolBatch, ToolRecord
+from critiqor.agentloop.loop.tool_batch import ToolBatch
 from critiqor.agentloop.models.model_call import ModelCall, ModelCallError
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
 from critiqor.agentloop.models.model_connection import ModelConnection
@@ -37,14 +37,27 @@ from critiqor.agentloop.sessions.messages import (
 from critiqor.agentloop.sessions.transcript import Transcript
 from critiqor.model import now_ms
 
+HARNESS = "critiqor"
+"""The id of this loop in hooks, where OpenClaw's is `openclaw`."""
+
+
+class AttemptHooks(NamedTuple):
+    """What the hooks at the end of an attempt report."""
+
+    messages: Sequence[Message]
+    """The conversation."""
+    error: str | None
+    duration_ms: int
+    output: dict[str, Any]
+    """Fields of `llm_output`: provider, model, texts, usage."""
+
 
 @dataclass(slots=True, kw_only=True)
 class AttemptResult:
-    """Result of one attempt. Each attempt starts with an empty one, so no text of an earlier attempt is repeated."""
+    """Result of one attempt."""
 
     messages: list[AssistantMessage] = field(default_factory=list)
     """Messages of the model, in order."""
-    tools: list[ToolRecord] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     failure: ModelFailureError | None = None
     """Why the last model call failed."""
@@ -107,8 +120,7 @@ class Attempt:
             self._emit("usage", outputTokens=output_before + result.usage.output)
             self._transcript.append(message)
             result.messages.append(message)
-            if self._run.blocks is not None:
-                self._run.blocks.end_message()
+            self._run.replies.end_message(message)
             if message.tool_calls:
                 await self._run_tools(message, prompt)
             elif not self._run.steering:
@@ -159,11 +171,7 @@ class Attempt:
         )
 
     async def _run_tools(self, message: AssistantMessage, prompt: AttemptPrompt) -> None:
-        batch = ToolBatch(self._run, self._services, prompt.bench, self._transcript)
-        try:
-            await batch.execute(message.tool_calls)
-        finally:
-            self.result.tools.extend(batch.records)
+        await ToolBatch(self._run, self._services, prompt.bench, self._transcript).execute(message.tool_calls)
 
     def _append_steering(self) -> None:
         """Append the messages that arrived during the last turn, in order of arrival."""
@@ -198,52 +206,57 @@ class Attempt:
         error = run.abort.reason if run.abort is not None else (str(failure) if failure is not None else None)
         duration_ms = round((time.perf_counter() - self._began) * 1000)
         provider, model = resolved.provider.id, resolved.model.id
-        totals = AttemptTotals(duration_ms, len(messages), self._total_usage(), provider, model)
+        totals = AttemptTotals(duration_ms, len(messages), _format_usage(self.result.usage), provider, model)
         run.recording.attempt_ended(AttemptEnd(error, data.get("stopReason"), aborted, totals))
         await self._run_end_hooks(messages, error, duration_ms)
 
-    def _total_usage(self) -> dict[str, Any] | None:
-        usage = self.result.usage
-        if not usage.total_tokens:
-            return None
-        return {
-            "input": usage.input,
-            "output": usage.output,
-            "cacheRead": usage.cache_read,
-            "cacheWrite": usage.cache_write,
-            "total": usage.total_tokens,
-            "cost": {"total": usage.cost.total},
-        }
-
     async def _run_end_hooks(self, messages: Sequence[Message], error: str | None, duration_ms: int) -> None:
-        run, hooks, resolved = self._run, self._services.hooks, self._connection.resolved
-        if hooks.has_handlers("agent_end"):
-            ended: dict[str, Any] = {
-                "runId": run.id,
-                "messages": [message_to_json(message) for message in messages],
-                "success": error is None,
-                "durationMs": duration_ms,
-            }
-            await hooks.run("agent_end", ended | ({"error": error} if error is not None else {}), run.context)
-        if hooks.has_handlers("llm_output"):
-            output: dict[str, Any] = {
-                "runId": run.id,
-                "sessionId": run.session.id,
-                "provider": resolved.provider.id,
-                "model": resolved.model.id,
-                "contextTokenBudget": resolved.model.context_window,
-                "contextWindowSource": "modelsConfig",
-                "resolvedRef": resolved.reference,
-                "harnessId": "critiqor",
-                "assistantTexts": [message.text for message in self.result.messages if message.text],
-            }
-            usage = self._total_usage()
-            if usage is not None:
-                output["usage"] = usage
-            await hooks.run("llm_output", output, run.context)
+        resolved = self._connection.resolved
+        output: dict[str, Any] = {
+            "provider": resolved.provider.id,
+            "model": resolved.model.id,
+            "contextTokenBudget": resolved.model.context_window,
+            "contextWindowSource": "modelsConfig",
+            "resolvedRef": resolved.reference,
+            "assistantTexts": [message.text for message in self.result.messages if message.text],
+        }
+        usage = _format_usage(self.result.usage)
+        if usage is not None:
+            output["usage"] = usage
+        await run_end_hooks(self._run, self._services, AttemptHooks(messages, error, duration_ms, output))
 
     def _emit(self, stream: Stream, **data: Any) -> None:
         self._run.emit(self._services.streams, stream, **data)
+
+
+async def run_end_hooks(run: Run, services: Services, ended: AttemptHooks) -> None:
+    """Run `agent_end` and `llm_output` for an attempt that has ended."""
+    hooks = services.hooks
+    if hooks.has_handlers("agent_end"):
+        event: dict[str, Any] = {
+            "runId": run.id,
+            "messages": [message_to_json(message) for message in ended.messages],
+            "success": ended.error is None,
+            "durationMs": ended.duration_ms,
+        }
+        await hooks.run("agent_end", event | ({"error": ended.error} if ended.error is not None else {}), run.context)
+    if hooks.has_handlers("llm_output"):
+        output = {"runId": run.id, "sessionId": run.session.id, "harnessId": HARNESS, **ended.output}
+        await hooks.run("llm_output", output, run.context)
+
+
+def _format_usage(usage: Usage) -> dict[str, Any] | None:
+    """Return the usage of an attempt for hooks and records; None if no model reported any."""
+    if not usage.total_tokens:
+        return None
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "cacheRead": usage.cache_read,
+        "cacheWrite": usage.cache_write,
+        "total": usage.total_tokens,
+        "cost": {"total": usage.cost.total},
+    }
 
 
 def _empty_message(connection: ModelConnection, error: str) -> AssistantMessage:

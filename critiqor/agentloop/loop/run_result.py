@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from critiqor.agentloop.loop.agent_loop import LoopResult
-from critiqor.agentloop.replies.delivery import send_reply
-from critiqor.agentloop.replies.reply_builder import RunOutput, build_replies, failure_text
-from critiqor.agentloop.runs import Payload, Run, RunOutcome
+from critiqor.agentloop.replies.reply_builder import failure_text
+from critiqor.agentloop.replies.reply_pipeline import Replies
+from critiqor.agentloop.runs import DeliveryStatus, Run, RunOutcome
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Usage
 from critiqor.errors import CritiqorError
@@ -18,13 +18,8 @@ async def finish_run(run: Run, services: Services, result: LoopResult) -> RunOut
     """Build the replies of a run, deliver them if requested, update the session and return the outcome."""
     with services.diagnostics.span("agent.cleanup", run_id=run.id):
         failure = result.last.failure
-        payloads = _build_payloads(services, result)
         _update_session(run, services, result)
-        if run.blocks is not None:
-            await run.blocks.wait_until_sent()
-        for payload in payloads if run.params.deliver else ():
-            if run.blocks is None or not run.blocks.has_delivered(payload.text):
-                await send_reply(run, services, payload.text)
+        replies = await _end_replies(run, result)
     messages = result.last.messages
     resolved = result.connection.resolved if result.connection is not None else None
     stop_reason = "blocked" if result.last.blocked is not None else (messages[-1].stop_reason if messages else "stop")
@@ -33,7 +28,8 @@ async def finish_run(run: Run, services: Services, result: LoopResult) -> RunOut
         session_key=run.session.key,
         session_id=run.session.id,
         status="ok" if failure is None else "error",
-        payloads=payloads,
+        payloads=replies.payloads,
+        delivery=replies.delivery,
         usage=run.usage,
         provider=resolved.provider.id if resolved is not None else None,
         model=resolved.model.id if resolved is not None else None,
@@ -44,14 +40,20 @@ async def finish_run(run: Run, services: Services, result: LoopResult) -> RunOut
     )
 
 
-def build_text_outcome(run: Run, *texts: str) -> RunOutcome:
-    """Return the outcome of a run that was answered without the model."""
+async def finish_with_texts(run: Run, *texts: str) -> RunOutcome:
+    """Deliver replies that no model wrote, and return the outcome of the run."""
+    return build_outcome(run, await run.replies.end_with(texts))
+
+
+def build_outcome(run: Run, replies: Replies) -> RunOutcome:
+    """Return the outcome of a run that was answered without a model of this loop."""
     return RunOutcome(
         run_id=run.id,
         session_key=run.session.key,
         session_id=run.session.id,
         status="ok",
-        payloads=[Payload(text=text) for text in texts],
+        payloads=replies.payloads,
+        delivery=replies.delivery,
         stop_reason="stop",
         started_at=run.started_at,
         ended_at=now_ms(),
@@ -69,7 +71,7 @@ def build_failed_outcome(run: Run, error: str | BaseException) -> RunOutcome:
         stop_reason="error" if run.abort is None else "aborted",
         aborted=run.abort is not None,
         abort_kind=run.abort.kind if run.abort is not None else None,
-        error=error if isinstance(error, str) else _format_error(error),
+        error=error if isinstance(error, str) else format_error(error),
         started_at=run.started_at,
         ended_at=now_ms(),
     )
@@ -80,10 +82,10 @@ def build_aborted_outcome(run: Run) -> RunOutcome:
     return build_failed_outcome(run, run.abort.reason if run.abort is not None else "aborted")
 
 
-def build_report(outcome: RunOutcome) -> dict[str, Any]:
-    """Return the outcome of a run in the format of `openclaw agent --json`."""
+def build_report(outcome: RunOutcome, transport: Literal["embedded", "gateway"] = "embedded") -> dict[str, Any]:
+    """Return the outcome of a run in the format of `openclaw agent --json`; `transport` is where it was executed."""
     usage = outcome.usage
-    return {
+    report: dict[str, Any] = {
         "payloads": [
             {"text": payload.text, "mediaUrl": None, "isError": payload.is_error} for payload in outcome.payloads
         ],
@@ -107,9 +109,12 @@ def build_report(outcome: RunOutcome) -> dict[str, Any]:
                     "cost": usage.cost.total,
                 },
             },
-            "transport": "embedded",
+            "transport": transport,
         },
     }
+    if outcome.delivery is not None:
+        report["deliveryStatus"] = _format_delivery(outcome.delivery)
+    return report
 
 
 def _update_session(run: Run, services: Services, result: LoopResult) -> None:
@@ -132,21 +137,33 @@ def _update_session(run: Run, services: Services, result: LoopResult) -> None:
     services.sessions.update(run.session, **changes)
 
 
-def _build_payloads(services: Services, result: LoopResult) -> list[Payload]:
+async def _end_replies(run: Run, result: LoopResult) -> Replies:
+    """Deliver the replies of a run."""
     last = result.last
     if result.direct_reply is not None:
-        return [Payload(text=result.direct_reply)] if result.direct_reply else []
+        return await run.replies.end_with([result.direct_reply])
     if last.blocked is not None:
-        return [Payload(text=last.blocked)]
-    output = RunOutput(
-        messages=last.messages,
-        tools=last.tools,
-        error=failure_text(last.failure) if last.failure is not None else None,
-    )
-    verbose = result.prepared.verbose if result.prepared is not None else "off"
-    return build_replies(output, verbose=verbose, reasoning=services.configuration.defaults.reasoning_default == "on")
+        return await run.replies.end_with([last.blocked])
+    return await run.replies.end(failure_text(last.failure) if last.failure is not None else None)
 
 
-def _format_error(error: BaseException) -> str:
+def _format_delivery(delivery: DeliveryStatus) -> dict[str, Any]:
+    """Return the status of a delivery in the format of `openclaw agent --json --deliver`."""
+    succeeded: bool | str = delivery.error is None
+    if delivery.status == "partial_failed":
+        succeeded = "partial"
+    status: dict[str, Any] = {
+        "requested": True,
+        "attempted": delivery.status != "suppressed",
+        "status": delivery.status,
+        "succeeded": succeeded,
+        "resultCount": delivery.sent,
+    }
+    if delivery.error is not None:
+        status |= {"error": True, "errorMessage": delivery.error}
+    return status
+
+
+def format_error(error: BaseException) -> str:
     """Return an exception as one line of text."""
     return error.message if isinstance(error, CritiqorError) else f"{type(error).__name__}: {error}"

@@ -10,7 +10,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from critiqor.agentloop.loop.run_result import build_aborted_outcome, build_failed_outcome
+import msgspec
+
+from critiqor.agentloop.loop.run_result import build_failed_outcome
 from critiqor.agentloop.models.timeouts import CLEANUP_SECONDS, run_timeout
 from critiqor.agentloop.recording.run_recording import AttemptEnd
 from critiqor.agentloop.runs import Abort, Run, RunOutcome
@@ -18,6 +20,8 @@ from critiqor.agentloop.services import Services
 from critiqor.model import now_ms
 
 Work = Coroutine[Any, Any, RunOutcome]
+_ANNOUNCED_ABORTS = ("timeout", "stuck")
+"""Aborts that nobody asked for, so the user is informed on the channel."""
 
 
 class RunSupervisor:
@@ -37,6 +41,14 @@ class RunSupervisor:
         """Execute the work of the run. Never raises, and takes at most the time limit and the grace period."""
         run = self._run
         run.started_at = now_ms()
+        with self._services.diagnostics.span("agent.turn", run_id=run.id, trigger=run.params.trigger) as turn:
+            outcome = await self._execute(work)
+            if outcome.error is not None:
+                turn.fail("AgentRunAborted" if outcome.aborted else "AgentRunFailed", outcome.error)
+        return outcome
+
+    async def _execute(self, work: Work) -> RunOutcome:
+        run = self._run
         seconds = run_timeout(self._services.configuration, run.params)
         if seconds is not None:
             timeout = Abort("timeout", f"the agent run timed out after {seconds:g} seconds")
@@ -51,7 +63,7 @@ class RunSupervisor:
         finally:
             if self._timer is not None:
                 self._timer.cancel()
-        return self._outcome(execution)
+        return await self._outcome(execution)
 
     def abort(self, abort: Abort) -> bool:
         """Cancel the work and start the grace period, which a second abort does not shorten.
@@ -82,15 +94,25 @@ class RunSupervisor:
             self._execution.add_done_callback(_ignore_result)
             self._abandoned.set_result(None)
 
-    def _outcome(self, execution: asyncio.Task[RunOutcome]) -> RunOutcome:
+    async def _outcome(self, execution: asyncio.Task[RunOutcome]) -> RunOutcome:
         run = self._run
+        reason = run.abort.reason if run.abort is not None else "aborted"
         if not execution.done():
-            reason = run.abort.reason if run.abort is not None else "aborted"
-            return build_failed_outcome(run, f"{reason}; the agent run did not stop in time and was abandoned")
+            return await self._failed(f"{reason}; the agent run did not stop in time and was abandoned")
         if execution.cancelled():
-            return build_aborted_outcome(run)
+            return await self._failed(reason)
         error = execution.exception()
-        return execution.result() if error is None else build_failed_outcome(run, error)
+        return execution.result() if error is None else await self._failed(error)
+
+    async def _failed(self, error: str | BaseException) -> RunOutcome:
+        """Return the outcome of a run that did not end by itself, and inform its user unless the user aborted it."""
+        run = self._run
+        outcome = build_failed_outcome(run, error)
+        if run.abort is not None and run.abort.kind not in _ANNOUNCED_ABORTS:
+            run.replies.close()
+            return outcome
+        replies = await run.replies.end_aborted(str(outcome.error), self._cleanup_seconds)
+        return msgspec.structs.replace(outcome, payloads=replies.payloads, delivery=replies.delivery)
 
 
 def emit_run_end(run: Run, services: Services, outcome: RunOutcome) -> None:

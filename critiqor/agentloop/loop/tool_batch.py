@@ -11,6 +11,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -46,83 +47,33 @@ class ToolRecord:
     outcome: ToolOutcome
 
 
-class ToolBatch:
-    """The tool calls of one model message."""
+class ToolReporter:
+    """Reports the tool calls of a run: to its recording, the event streams, the timeline, hooks and replies."""
 
-    def __init__(self, run: Run, services: Services, bench: Workbench, transcript: Transcript) -> None:
+    def __init__(self, run: Run, services: Services) -> None:
         self._run = run
         self._services = services
-        self._bench = bench
-        self._transcript = transcript
-        self.records: list[ToolRecord] = []
-        self._answered = 0
 
-    async def execute(self, calls: Sequence[ToolCall]) -> None:
-        """Run the calls in order. When the run is aborted, the remaining calls get an error result."""
-        try:
-            for call in calls:
-                # The model should see a new user message before it does anything else.
-                await (self._skip(call) if self._run.steering else self._run_one(call))
-        except asyncio.CancelledError:
-            for call in calls[self._answered :]:
-                self._save(call, _aborted(call.name))
-            raise
-
-    async def _run_one(self, call: ToolCall) -> None:
-        self._report_start(call)
-        tool = self._bench.tools.get(call.name)
-        problem = validation_error(tool, call)
-        if tool is None or problem is not None:
-            await self._finish(call, call.arguments, refused(problem or ""), time.perf_counter())
-            return
+    async def ask_hooks(self, call: ToolCall) -> dict[str, Any]:
+        """Return what plugins decide about a tool call before it runs."""
         event = {"toolName": call.name, "params": dict(call.arguments), "runId": self._run.id, "toolCallId": call.id}
-        decision = await self._services.hooks.run("before_tool_call", event, self._run.context)
-        arguments = decision.get("params") or call.arguments
-        began = time.perf_counter()
-        denied = _denial(decision)
-        if denied is not None:
-            await self._finish(call, arguments, failed(call.name, denied), began)
-            return
-        self._run.activity = "tool_call"
-        try:
-            outcome = truncate_result(await self._run_tool(tool, call, arguments))
-        except asyncio.CancelledError:
-            await self._report_aborted(call, arguments, began)
-            raise
-        finally:
-            self._run.activity = None
-        await self._finish(call, arguments, outcome, began)
+        return await self._services.hooks.run("before_tool_call", event, self._run.context)
 
-    async def _run_tool(self, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> ToolOutcome:
-        try:
-            return await tool.run(arguments, self._context(call))
-        except Exception as error:
-            return failed(call.name, f"{type(error).__name__}: {error}")
-
-    async def _report_aborted(self, call: ToolCall, arguments: dict[str, Any], began: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_ABORT_HOOK_SECONDS):
-                await self._report_result(call, arguments, _aborted(call.name), began)
-
-    async def _skip(self, call: ToolCall) -> None:
-        self._report_start(call)
-        outcome = ToolOutcome(content=[Text(SKIPPED)], details={"status": "skipped"}, is_error=True)
-        await self._finish(call, call.arguments, outcome, time.perf_counter())
-
-    async def _finish(self, call: ToolCall, arguments: dict[str, Any], outcome: ToolOutcome, began: float) -> None:
-        try:
-            await self._report_result(call, arguments, outcome, began)
-        finally:
-            self._save(call, outcome)
-        self.records.append(ToolRecord(call, outcome))
-
-    def _report_start(self, call: ToolCall) -> None:
+    def report_start(self, call: ToolCall) -> None:
+        """Report that a tool is called."""
         self._run.recording.tool_call_started(call.id, call.name, call.arguments)
         self._emit("tool", phase="start", name=call.name, toolCallId=call.id, args=call.arguments)
 
-    async def _report_result(
+    def report_update(self, call: ToolCall, output: str) -> None:
+        """Report the output of a tool so far."""
+        self._run.recording.tool_call_updated(call.id)
+        self._emit("tool", phase="update", name=call.name, toolCallId=call.id)
+        self._emit("command_output", phase="delta", **_command(call), output=output, status="running")
+
+    async def report_result(
         self, call: ToolCall, arguments: dict[str, Any], outcome: ToolOutcome, began: float
     ) -> None:
+        """Report the result of a tool call that began at `began`, in seconds of the performance counter."""
         content = msgspec.to_builtins(without_images(outcome.content))
         result = {"content": content, "details": outcome.details}
         duration_ms = round((time.perf_counter() - began) * 1000)
@@ -145,6 +96,79 @@ class ToolBatch:
             event["error"] = error
         await self._services.hooks.run("after_tool_call", event, self._run.context)
 
+    def _emit(self, stream: Stream, **data: Any) -> None:
+        self._run.emit(self._services.streams, stream, **data)
+
+
+class ToolBatch:
+    """The tool calls of one model message."""
+
+    def __init__(self, run: Run, services: Services, bench: Workbench, transcript: Transcript) -> None:
+        self._run = run
+        self._services = services
+        self._bench = bench
+        self._transcript = transcript
+        self._reporter = ToolReporter(run, services)
+        self._answered = 0
+
+    async def execute(self, calls: Sequence[ToolCall]) -> None:
+        """Run the calls in order. When the run is aborted, the remaining calls get an error result."""
+        try:
+            for call in calls:
+                # The model should see a new user message before it does anything else.
+                await (self._skip(call) if self._run.steering else self._run_one(call))
+        except asyncio.CancelledError:
+            for call in calls[self._answered :]:
+                self._save(call, _aborted(call.name))
+            raise
+
+    async def _run_one(self, call: ToolCall) -> None:
+        self._reporter.report_start(call)
+        tool = self._bench.tools.get(call.name)
+        problem = validation_error(tool, call)
+        if tool is None or problem is not None:
+            await self._finish(call, call.arguments, refused(problem or ""), time.perf_counter())
+            return
+        decision = await self._reporter.ask_hooks(call)
+        arguments = decision.get("params") or call.arguments
+        began = time.perf_counter()
+        denied = denial(decision)
+        if denied is not None:
+            await self._finish(call, arguments, failed(call.name, denied), began)
+            return
+        self._run.activity = "tool_call"
+        try:
+            outcome = truncate_result(await self._run_tool(tool, call, arguments))
+        except asyncio.CancelledError:
+            await self._report_aborted(call, arguments, began)
+            raise
+        finally:
+            self._run.activity = None
+        await self._finish(call, arguments, outcome, began)
+
+    async def _run_tool(self, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> ToolOutcome:
+        try:
+            return await tool.run(arguments, self._context(call))
+        except Exception as error:
+            return failed(call.name, f"{type(error).__name__}: {error}")
+
+    async def _report_aborted(self, call: ToolCall, arguments: dict[str, Any], began: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_ABORT_HOOK_SECONDS):
+                await self._reporter.report_result(call, arguments, _aborted(call.name), began)
+
+    async def _skip(self, call: ToolCall) -> None:
+        self._reporter.report_start(call)
+        outcome = ToolOutcome(content=[Text(SKIPPED)], details={"status": "skipped"}, is_error=True)
+        await self._finish(call, call.arguments, outcome, time.perf_counter())
+
+    async def _finish(self, call: ToolCall, arguments: dict[str, Any], outcome: ToolOutcome, began: float) -> None:
+        try:
+            await self._reporter.report_result(call, arguments, outcome, began)
+        finally:
+            self._save(call, outcome)
+        self._run.replies.add_tool(ToolRecord(call, outcome))
+
     def _save(self, call: ToolCall, outcome: ToolOutcome) -> None:
         message = ToolResultMessage(
             tool_call_id=call.id,
@@ -165,12 +189,7 @@ class ToolBatch:
         self._answered += 1
 
     def _context(self, call: ToolCall) -> ToolContext:
-        def update(output: str) -> None:
-            self._run.recording.tool_call_updated(call.id)
-            self._emit("tool", phase="update", name=call.name, toolCallId=call.id)
-            self._emit("command_output", phase="delta", **_command(call), output=output, status="running")
-
-        session = self._run.session
+        session, params = self._run.session, self._run.params
         return ToolContext(
             run_id=self._run.id,
             session_key=session.key,
@@ -179,11 +198,10 @@ class ToolBatch:
             workspace=self._bench.workspace,
             sandboxed=self._bench.sandboxed,
             environment=self._bench.environment,
-            update=update,
+            update=partial(self._reporter.report_update, call),
+            channel=params.channel,
+            target=params.to,
         )
-
-    def _emit(self, stream: Stream, **data: Any) -> None:
-        self._run.emit(self._services.streams, stream, **data)
 
 
 def _aborted(tool: str) -> ToolOutcome:
@@ -192,7 +210,7 @@ def _aborted(tool: str) -> ToolOutcome:
     )
 
 
-def _denial(decision: dict[str, Any]) -> str | None:
+def denial(decision: dict[str, Any]) -> str | None:
     """Return why a plugin denies a tool call, or None.
 
     There is no approval prompt here, so a request for approval counts as a denial.

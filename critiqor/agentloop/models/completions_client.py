@@ -3,66 +3,83 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import importlib
 import re
 from collections import deque
-from typing import NoReturn
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, NoReturn
 
 from critiqor import __version__
 from critiqor.agentloop.models.completion_chunks import ChunkReader
 from critiqor.agentloop.models.completion_requests import request_body
-from critiqor.agentloop.models.http_stream import (
-    BrokenResponseError,
-    ConnectionFailedError,
-    Response,
-    parse_url,
-    post,
-)
 from critiqor.agentloop.models.model_client import Delta, ModelFailureError, ModelRequest
-from critiqor.agentloop.models.provider_errors import failure_of_response, malformed
-from critiqor.agentloop.models.sse import EventParser, EventTooLargeError, WholeBody
+from critiqor.agentloop.models.provider_errors import failure_of_response
 from critiqor.agentloop.settings import Provider
 
-MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+if TYPE_CHECKING:
+    from critiqor.agentloop.models.http_client import HttpClients, HttpResponse
+
 MAX_ERROR_BYTES = 64 * 1024
+RELEASE_SECONDS = 0.1
+"""How long to wait for the end of a response after its last event."""
 MIN_KEY_LENGTH = 6
 """Characters of a key that is removed from messages; without a digit it must be twice as long."""
 
 
-class CompletionsClient:
-    """Client for the models at `base_url`. `timeout_seconds` limits a request from connecting to the last byte."""
+class CompletionsClients:
+    """Creates the clients of model providers, which are assumed to be OpenAI-compatible and share their connections."""
 
-    def __init__(self, base_url: str, api_key: str | None, timeout_seconds: float | None) -> None:
-        self._url = f"{base_url.rstrip('/')}/chat/completions"
-        self._key = (api_key or "").strip()
-        self._timeout = timeout_seconds
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._http: HttpClients | None = None
+
+    def __call__(self, provider: Provider, key: str | None) -> CompletionsClient:
+        return CompletionsClient(self, provider, key)
+
+    async def http(self) -> HttpClients:
+        """Return the HTTP clients of all providers. The first call imports httpx2 in a thread, as it takes long."""
+        if self._http is None:
+            module = await asyncio.to_thread(importlib.import_module, "critiqor.agentloop.models.http_client")
+            self._http = self._http or module.HttpClients(self._environment)
+        return self._http
+
+    async def close(self) -> None:
+        """Close the connections to all providers."""
+        if self._http is not None:
+            await self._http.close()
+
+
+class CompletionsClient:
+    """Client for the models of one provider, whose `timeoutSeconds` limits a request from connecting to the end."""
+
+    def __init__(self, clients: CompletionsClients, provider: Provider, key: str | None) -> None:
+        self._clients = clients
+        self._provider = provider
+        self._key = (key or "").strip()
 
     def ask(self, request: ModelRequest) -> _CompletionStream:
         """Return the answer to a request, which is sent when iteration starts."""
-        return _CompletionStream(self._url, self._key, request_body(request), self._timeout)
-
-
-def create_completions_client(provider: Provider, key: str | None) -> CompletionsClient:
-    """Return the client of a provider, which is assumed to be OpenAI-compatible."""
-    return CompletionsClient(provider.base_url, key, provider.timeout_seconds)
+        return _CompletionStream(self._clients, self._provider, self._key, request_body(request))
 
 
 class _CompletionStream:
     """Asynchronous iterator over the deltas of one answer. Cancelling it closes the connection."""
 
-    def __init__(self, url: str, key: str, body: bytes, timeout: float | None) -> None:
+    def __init__(self, clients: CompletionsClients, provider: Provider, key: str, body: bytes) -> None:
         self.request_bytes = len(body)
         self.response_bytes = 0
-        self._url = url
+        self._clients = clients
+        self._provider = provider
         self._key = key
         self._body = body
-        self._timeout = timeout
         self._deadline: float | None = None
-        self._response: Response | None = None
-        self._events: EventParser | WholeBody = EventParser()
+        self._response: HttpResponse | None = None
+        self._events: AsyncIterator[bytes] | None = None
         self._chunks = ChunkReader()
         self._ready: deque[Delta] = deque()
         self._failure: ModelFailureError | None = None
-        self._is_closed = False
+        self._is_complete = False
 
     def __aiter__(self) -> _CompletionStream:
         return self
@@ -71,48 +88,53 @@ class _CompletionStream:
         while not self._ready:
             if self._failure is not None:
                 raise self._failure
-            if self._is_closed:
+            if self._is_complete:
+                await self._release()
                 raise StopAsyncIteration
             await self._advance()
         return self._ready.popleft()
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._is_closed = True
-        if self._response is not None:
-            self._response.close()
-
     async def _advance(self) -> None:
         """Wait for more deltas. A failure is raised only after the deltas that arrived before it have been consumed."""
-        if self._deadline is None and self._timeout is not None:
-            self._deadline = asyncio.get_running_loop().time() + self._timeout
+        timeout = self._provider.timeout_seconds
+        if self._deadline is None and timeout is not None:
+            self._deadline = asyncio.get_running_loop().time() + timeout
         try:
             async with asyncio.timeout_at(self._deadline):
-                if self._response is None:
-                    await self._send()
+                if self._events is None:
+                    self._events = await self._send()
                 else:
-                    await self._receive(self._response)
+                    await self._receive(self._events)
         except TimeoutError:
-            self._fail(
-                ModelFailureError(
-                    f"the request timed out: no complete answer within {self._timeout:g} seconds", "timeout"
-                )
-            )
+            text = f"the request timed out: no complete answer within {timeout:g} seconds"
+            await self._fail(ModelFailureError(text, "timeout"))
         except ModelFailureError as failure:
-            self._fail(failure)
-        except ConnectionFailedError as error:
-            self._fail(ModelFailureError(f"the connection to the model failed: {error}", "network"))
-        except BrokenResponseError as error:
-            self._fail(malformed(str(error)))
+            await self._fail(failure)
         except BaseException:
-            self.close()
+            await self._close()
             raise
+        finally:
+            self.response_bytes = self._response.size if self._response is not None else 0
 
-    def _fail(self, failure: ModelFailureError) -> None:
+    async def _fail(self, failure: ModelFailureError) -> None:
         self._failure = failure
-        self.close()
+        await self._close()
 
-    async def _send(self) -> None:
+    async def _close(self) -> None:
+        if self._response is not None:
+            await self._response.close()
+
+    async def _release(self) -> None:
+        """Read the end of the response, so that its connection can be used again; close it if the end does not come."""
+        if self._response is None or self._events is None:
+            return
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(RELEASE_SECONDS if self._response.is_kept_alive else 0):
+                async for _ in self._events:
+                    pass
+        await self._close()
+
+    async def _send(self) -> AsyncIterator[bytes]:
         headers = {
             "content-type": "application/json",
             "accept": "text/event-stream, application/json",
@@ -121,49 +143,57 @@ class _CompletionStream:
         }
         if self._key:
             headers["authorization"] = f"Bearer {self._key}"
+        url = f"{self._provider.base_url.rstrip('/')}/chat/completions"
+        http = await self._clients.http()
+        limit = {} if self._provider.timeout_seconds is None else {"connect_seconds": self._provider.timeout_seconds}
         try:
-            self._response = await post(parse_url(self._url), headers, self._body)
-        except ValueError as error:
-            text = f"invalid request: cannot send a request to {self._url!r}: {error}"
-            raise ModelFailureError(text, "rejected") from error
+            self._response = await http.post(url, self._provider.request, headers, self._body, **limit)
+        except Exception as error:
+            raise _failure_of(error, url) from error
         if self._response.status != 200:
             await self._raise_refusal(self._response)
-        if "json" in self._response.headers.get("content-type", ""):
-            self._events = WholeBody()
+        return self._response.events()
 
-    async def _raise_refusal(self, response: Response) -> NoReturn:
+    async def _raise_refusal(self, response: HttpResponse) -> NoReturn:
         body = b""
-        try:
-            while len(body) < MAX_ERROR_BYTES and (data := await response.read()):
-                self.response_bytes += len(data)
-                body += data
-        except (ConnectionFailedError, BrokenResponseError):
-            pass  # the status is enough
+        with contextlib.suppress(Exception):  # the status is enough
+            async for piece in response.pieces():
+                body += piece
+                if len(body) >= MAX_ERROR_BYTES:
+                    break
         failure = failure_of_response(response.status, response.headers, body[:MAX_ERROR_BYTES])
         text = _without_key(str(failure), self._key)
         if text != str(failure):
             raise ModelFailureError(text, failure.kind, failure.status, failure.retry_after)
         raise failure
 
-    async def _receive(self, response: Response) -> None:
+    async def _receive(self, events: AsyncIterator[bytes]) -> None:
+        data: bytes | None = None
         try:
-            data = await response.read()
-        except (ConnectionFailedError, BrokenResponseError):
+            data = await anext(events, None)
+        except ModelFailureError:
+            raise
+        except Exception as error:
+            # If the answer is complete, only the end of the stream is missing.
             if not self._chunks.is_finished:
-                raise
-            data = b""  # the answer is complete, only the end of the stream is missing
-        self.response_bytes += len(data)
-        if self.response_bytes > MAX_RESPONSE_BYTES:
-            raise malformed(f"it has more than {MAX_RESPONSE_BYTES // 2**20} MB")
-        try:
-            events = self._events.feed(data) if data else self._events.finish()
-        except EventTooLargeError as error:
-            raise malformed("it contains a line that is too long") from error
-        for event in events:
-            self._ready += self._chunks.read(event)
-        if not data or self._chunks.done:
+                raise _failure_of(error, self._provider.base_url) from error
+        if data is not None:
+            self._ready += self._chunks.read(data)
+        if data is None or self._chunks.done:
             self._ready += self._chunks.finish()
-            self.close()
+            self._is_complete = True
+
+
+def _failure_of(error: Exception, url: str) -> ModelFailureError:
+    """Return the model failure for an exception while sending a request or receiving its response."""
+    from critiqor.agentloop.models.http_client import failure_of_http
+
+    failure = failure_of_http(error)
+    if failure is not None:
+        return failure
+    if isinstance(error, ValueError):  # a URL or a header that cannot be sent
+        return ModelFailureError(f"invalid request: cannot send a request to {url!r}: {error}", "rejected")
+    return ModelFailureError(f"the connection to the model failed: {str(error)[:300]}", "network")
 
 
 def _without_key(text: str, key: str) -> str:

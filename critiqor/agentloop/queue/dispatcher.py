@@ -12,6 +12,7 @@ from critiqor.agentloop.loop.run_executor import execute_run
 from critiqor.agentloop.loop.run_result import build_aborted_outcome, build_failed_outcome
 from critiqor.agentloop.loop.run_supervisor import RunSupervisor, emit_run_end
 from critiqor.agentloop.queue.inbox import Inbox
+from critiqor.agentloop.replies.reply_pipeline import ReplyPipeline
 from critiqor.agentloop.runs import Abort, Run, RunOutcome
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.settings import QueueMode
@@ -58,6 +59,7 @@ class Dispatcher:
     def dispatch(self, run: Run) -> None:
         """Start or queue a run, or let another run answer its message, depending on the queue mode."""
         key = run.session.key
+        run.replies = ReplyPipeline(run, self._services)
         if run.command is not None and run.command.name == "stop":
             self._stop(key)
         inbox = self._inboxes.get(key)

@@ -40,9 +40,9 @@ _current_span: ContextVar[Span | None] = ContextVar("critiqor_agentloop_span", d
 
 
 class Span:
-    """A timed operation, used as a `with` block; it has failed if the block raises."""
+    """A timed operation, used as a `with` block; it has failed if the block raises or calls `fail`."""
 
-    __slots__ = ("_began", "_diagnostics", "_token", "attributes", "name", "parent_id", "phase", "span_id")
+    __slots__ = ("_began", "_diagnostics", "_failure", "_token", "attributes", "name", "parent_id", "phase", "span_id")
 
     def __init__(
         self, diagnostics: Diagnostics, name: str, phase: str | None, parent: Span | None, attributes: dict[str, Any]
@@ -50,6 +50,7 @@ class Span:
         self._diagnostics = diagnostics
         self._began = 0.0
         self._token: Token[Span | None] | None = None
+        self._failure: tuple[str, str] | None = None
         self.name = name
         self.phase = phase
         self.parent_id = parent.span_id if parent is not None else None
@@ -64,6 +65,11 @@ class Span:
             self._diagnostics._span_started(self)
         return self
 
+    def fail(self, name: str, message: str) -> None:
+        """Mark the operation as failed, with the name and message of its error, although its block does not raise."""
+        if self._token is not None:
+            self._failure = (name, message)
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -75,7 +81,8 @@ class Span:
         except ValueError:
             _current_span.set(None)  # the block was left in another task than it was entered in
         self._token = None
-        self._diagnostics._span_ended(self, duration_ms, error)
+        failure = self._failure if error is None else (type(error).__name__, str(error))
+        self._diagnostics._span_ended(self, duration_ms, failure)
 
 
 class Diagnostics:
@@ -132,6 +139,10 @@ class Diagnostics:
     def mark(self, name: str, *, run_id: str | None = None, span_id: str | None = None, **attributes: Any) -> None:
         """Write a point in time."""
         self._write("mark", name, now_ms(), run_id, spanId=span_id, attributes=attributes)
+
+    def gateway_ready(self, duration_ms: float) -> None:
+        """Write that clients can connect, and how long the process took until then."""
+        self._write("mark", "gateway.ready", now_ms(), None, phase=_STARTUP, durationMs=round(duration_ms, 3))
 
     def request_started(self, run_id: str, call_id: str) -> None:
         """Write the start of a request to a provider."""
@@ -217,16 +228,17 @@ class Diagnostics:
         self._open[span.span_id or ""] = span
         self._write("span.start", span.name, now_ms(), None, **_span_facts(span))
 
-    def _span_ended(self, span: Span, duration_ms: float, error: BaseException | None) -> None:
+    def _span_ended(self, span: Span, duration_ms: float, failure: tuple[str, str] | None) -> None:
         self._open.pop(span.span_id or "", None)
         if self._delays is not None:
             self._delays.span_ended(span.name, duration_ms)
         facts = {**_span_facts(span), "durationMs": round(duration_ms, 3)}
-        if error is None:
+        if failure is None:
             self._write("span.end", span.name, now_ms(), None, **facts)
             return
-        text = self._redactor.text(str(error)[:_MAX_MESSAGE_CHARS])
-        self._write("span.error", span.name, now_ms(), None, **facts, errorName=type(error).__name__, errorMessage=text)
+        name, message = failure
+        text = self._redactor.text(message[:_MAX_MESSAGE_CHARS])
+        self._write("span.error", span.name, now_ms(), None, **facts, errorName=name, errorMessage=text)
 
     def _write_sample(self, figures: dict[str, float], active: str | None) -> None:
         self._write("eventLoop.sample", "eventLoop", now_ms(), None, **figures, activeSpanName=active)

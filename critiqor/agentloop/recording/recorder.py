@@ -29,6 +29,7 @@ RECORDED_HOOKS = (
     "session_end",
     "message_received",
     "message_sent",
+    "user_bash",
     "gateway_start",
     "gateway_stop",
     "before_reset",

@@ -248,13 +248,13 @@ class RunRecording:
         attempt, self._attempt = self._attempt, None
         if attempt is None:
             return
-        now = self._now()
         self._close_model_call()
         if self._unsaved_text:
             payload = {"role": "assistant", "text": self._unsaved_text, "partial": True}
             self._write("message_end", payload)
         self._unsaved_text = ""
         self._end_turn()
+        now = self._now()  # not earlier, because records are ordered by their times
         payload = {"attempt": attempt.number}
         payload |= _present(error=end.error, stopReason=end.stop_reason, aborted=end.is_aborted)
         duration_ms = now - attempt.started_at

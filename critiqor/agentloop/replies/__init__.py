@@ -1,1 +1,1 @@
-"""Output to the user: streamed text, chat messages, block streaming, replies and their delivery."""
+"""Output to the user: streamed text, chat messages, block streaming, replies, their delivery and channels."""

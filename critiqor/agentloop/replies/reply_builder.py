@@ -2,7 +2,7 @@
 
 The answer is the last text of the model; earlier texts were progress and were only streamed. A silent token means no
 reply, and text that was sent with the message tool is not repeated. If the model or a tool failed and there is no
-other reply, the user gets an error message.
+other reply, the user gets an error message. Tool summaries and reasoning accompany a reply; they are none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any, Literal, Protocol
 from critiqor.agentloop.models.model_client import FailureKind, ModelFailureError
 from critiqor.agentloop.runs import Payload
 from critiqor.agentloop.sessions.messages import AssistantMessage, Text, Thinking, ToolCall
-from critiqor.agentloop.tools import messaging
 from critiqor.agentloop.tools.results import error_line, shorten
 from critiqor.agentloop.tools.tool import ToolOutcome
 
@@ -65,11 +64,16 @@ class ToolUse(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutput:
-    """Messages and tool calls of a run, in order."""
+    """What the replies of a run are built from."""
 
-    messages: Sequence[AssistantMessage]
-    """Messages of the model."""
+    messages: Sequence[AssistantMessage] = ()
+    """Messages of the model in the last attempt, in order."""
     tools: Sequence[ToolUse] = ()
+    """Tool calls of the last attempt, in order."""
+    failed_tool: ToolUse | None = None
+    """The last tool call that failed, in any attempt."""
+    sent: Sequence[str] = ()
+    """Texts that the message tool has sent to the user, in any attempt."""
     error: str | None = None
     """Why the run failed."""
 
@@ -78,20 +82,20 @@ def build_replies(output: RunOutput, *, verbose: Verbosity = "off", reasoning: b
     """Return the replies of a run, in order."""
     payloads: list[Payload] = []
     if verbose != "off":
-        payloads += [Payload(text=_tool_summary(use, verbose)) for use in output.tools]
+        payloads += [Payload(text=summarize_tool(use, verbose)) for use in output.tools]
     last = output.messages[-1] if output.messages else None
     if reasoning and last is not None and (thought := _thinking(last)):
-        payloads.append(Payload(text=f"Reasoning:\n{thought}", is_reasoning=True))
-    sent = _sent(output.tools)
+        payloads.append(Payload(text=format_reasoning(thought), is_reasoning=True))
     answer = _answer(output.messages)
-    if answer and not is_silent(answer) and not _was_sent(answer, sent):
+    has_reply = bool(output.sent)
+    if answer and not is_silent(answer) and not was_sent(answer, output.sent):
         payloads.append(Payload(text=answer))
-        sent = [*sent, answer]
+        has_reply = True
     error = output.error or (last.error_message if last is not None and last.stop_reason == "error" else None)
     if error:
         payloads.append(Payload(text=error if error.startswith("⚠️") else f"⚠️ {error}", is_error=True))
-    elif not sent and (failed := _last_failure(output.tools)) is not None:
-        payloads.append(Payload(text=_failure_summary(failed, verbose), is_error=True))
+    elif not has_reply and output.failed_tool is not None:
+        payloads.append(Payload(text=_failure_summary(output.failed_tool, verbose), is_error=True))
     return payloads
 
 
@@ -111,7 +115,7 @@ def failure_text(failure: ModelFailureError) -> str:
     return f"⚠️ {_FAILURES[failure.kind]} ({failure})"
 
 
-def _tool_summary(use: ToolUse, verbose: Verbosity) -> str:
+def summarize_tool(use: ToolUse, verbose: Verbosity) -> str:
     """Return a tool call as one line; with its output if verbosity is `full`."""
     summary = _label(use.call, full=verbose == "full")
     if verbose != "full":
@@ -129,27 +133,38 @@ def _thinking(message: AssistantMessage) -> str:
     return "".join(part.thinking for part in message.content if isinstance(part, Thinking)).strip()
 
 
-def _sent(tools: Sequence[ToolUse]) -> list[str]:
-    found = (messaging.sent_text(use.call, use.outcome) for use in tools)
-    return [text for text in found if text is not None]
-
-
-def _was_sent(answer: str, sent: Sequence[str]) -> bool:
-    """Whether a sent message contains the whole answer."""
+def was_sent(answer: str, sent: Sequence[str]) -> bool:
+    """Whether a message that a tool has sent contains the whole answer."""
     folded = _fold(answer)
     is_long = len(folded) >= _MIN_ECHO_CHARS
     return any(folded == text or (is_long and folded in text) for text in map(_fold, sent))
 
 
+def may_have_been_sent(beginning: str, sent: Sequence[str]) -> bool:
+    """Whether an answer that is still growing may become one that a tool has sent."""
+    folded = _fold(beginning)
+    return any(folded in text for text in map(_fold, sent)) or (bool(sent) and not _letters(beginning))
+
+
 def _fold(text: str) -> str:
     """Return a text in lower case without emoji, marks and repeated spaces, for comparison."""
+    return re.sub(r"\s+", " ", _letters(text)).strip() or text.strip()
+
+
+def _letters(text: str) -> str:
+    """Return a text in lower case without emoji and marks."""
     kept = (character for character in text.casefold() if unicodedata.category(character) not in ("So", "Mn", "Cf"))
-    return re.sub(r"\s+", " ", "".join(kept)).strip() or text.strip()
+    return "".join(kept).strip()
 
 
-def _last_failure(tools: Sequence[ToolUse]) -> ToolUse | None:
-    failures = (use for use in reversed(tools) if use.outcome.is_error or use.outcome.details.get("status") == "failed")
-    return next(failures, None)
+def has_failed(use: ToolUse) -> bool:
+    """Whether a tool call counts as failed if the user gets no other reply."""
+    return use.outcome.is_error or use.outcome.details.get("status") == "failed"
+
+
+def format_reasoning(thought: str) -> str:
+    """Return the reasoning of a model as a reply."""
+    return f"Reasoning:\n{thought}"
 
 
 def _failure_summary(use: ToolUse, verbose: Verbosity) -> str:

@@ -1,7 +1,4 @@
-"""The message tool: sends a message to a person or channel through an outbox.
-
-A text that was sent by this tool is not repeated as the reply; `sent_text` finds it.
-"""
+"""The message tool: sends a message to a person or channel through an outbox."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from critiqor.agentloop.sessions.messages import ToolCall
 from critiqor.agentloop.tools.results import answered, failed
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
@@ -34,9 +30,9 @@ class OutgoingMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     session_key: str
     text: str
     channel: str | None = None
-    """None for the channel of the request."""
+    """None for the only configured channel."""
     target: str | None = None
-    """None for the sender of the request."""
+    """The recipient in the channel."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +41,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     message_id: str = ""
     error: str | None = None
     """Why it was not delivered; None if it was."""
+    is_cancelled: bool = False
+    """Whether a plugin decided that it is not sent."""
 
 
 class Outbox(Protocol):
@@ -70,7 +68,7 @@ class MessageTool:
         text = arguments.get("message", "")
         if not text.strip():
             return failed(self.name, "message required")
-        channel, target = arguments.get("channel"), arguments.get("target")
+        channel, target = _addressee(arguments, context)
         delivery = await self._outbox.send(
             OutgoingMessage(
                 run_id=context.run_id, session_key=context.session_key, text=text, channel=channel, target=target
@@ -82,7 +80,7 @@ class MessageTool:
         return answered({key: value for key, value in sent.items() if value is not None})
 
 
-def sent_text(call: ToolCall, outcome: ToolOutcome) -> str | None:
-    """Return the text that a tool call has sent; None for other tools and for messages that were not delivered."""
-    text = call.arguments.get("message")
-    return text if call.name == NAME and not outcome.is_error and isinstance(text, str) else None
+def _addressee(arguments: dict[str, Any], context: ToolContext) -> tuple[str | None, str | None]:
+    """Return channel and recipient of a message: those of the request, unless the arguments name others."""
+    channel, target = arguments.get("channel") or context.channel, arguments.get("target")
+    return channel, target or (context.target if channel == context.channel else None)

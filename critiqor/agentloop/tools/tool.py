@@ -33,6 +33,10 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str]
     update: Callable[[str], None]
     """Reports the output so far."""
+    channel: str | None = None
+    """The chat channel of the request."""
+    target: str | None = None
+    """The sender of the request, to whom replies go."""
 
 
 class Tool(Protocol):

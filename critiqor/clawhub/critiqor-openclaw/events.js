@@ -193,10 +193,9 @@ function duration(eventType, agentRunId, toolCallId, at, reported) {
     return null;
   }
   if (!ENDS.has(eventType)) return given;
-  const startedAt = START_TIME_BY_TOOL_CALL.get(key);
+  const startedAt = given === null ? START_TIME_BY_TOOL_CALL.get(key) : undefined;
   START_TIME_BY_TOOL_CALL.delete(key);
-  if (given !== null) return given;
-  return startedAt === undefined ? null : Math.max(0, at - startedAt);
+  return startedAt === undefined ? given : Math.max(0, at - startedAt);
 }
 
 /**

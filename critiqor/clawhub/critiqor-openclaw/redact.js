@@ -74,8 +74,8 @@ const COMPILED = [
 
 /** @type {Map<string, Gate[]>} */
 const GATES = new Map(); // by word, in small letters
-/** @type {{ word: string, regex: RegExp | null, position: number }[]} */
-const SHORT = []; // gates of single characters, for which a search is fast
+/** @type {{ word: string, regex: RegExp, position: number }[]} */
+const SHORT = []; // gates of single characters: they begin with it, and a search for it is fast
 
 /**
  * @param {string} word
@@ -97,7 +97,7 @@ for (const [index, { words, gate }] of RULES.groups.entries()) {
   const regexOf = (word) => (gate === undefined ? null : new RegExp(expand(gate, word), "g"));
   const isCaseSensitive = words.some((word) => word !== word.toLowerCase());
   for (const word of words) {
-    if (word.length === 1) SHORT.push({ word, regex: regexOf(word), position });
+    if (word.length === 1) SHORT.push({ word, regex: new RegExp(expand(gate ?? "<<word>>", word), "y"), position });
     else addGate(word.toLowerCase(), { regex: regexOf(word), isCaseSensitive, position });
   }
 }
@@ -109,17 +109,16 @@ const FIELDS = new Set(RULES.fields.names);
 const ESCAPED = /["\\\x00-\x1f]/;
 const FIELD_GATE = fieldGate();
 
-// Built from the names, so that it matches every spelling that `isSecretField` accepts. Searching the colon first, then a
-// last letter and only then a whole name was the fastest variant.
+// Built from the names, so that it matches every spelling that `isSecretField` accepts. Searching the colon first, then the
+// last two letters and only then a whole name was the fastest variant.
 function fieldGate() {
   const between = '[^A-Za-z"\\\\]*';
   /** @param {string} name */
   const spelling = (name) => [...name].map((letter) => `[${letter}${letter.toUpperCase()}]`).join(between);
   const { names } = RULES.fields;
-  const last = new Set(names.map((name) => name.slice(-1)));
-  const lastLetter = `[${[...last].map((letter) => letter + letter.toUpperCase()).join("")}]`;
+  const lastLetters = [...new Set(names.map((name) => name.slice(-2)))].map(spelling).join("|");
   const name = `"${between}(?:${names.map(spelling).join("|")})`;
-  return new RegExp(`":["\\[](?<=${lastLetter}${between}":.)(?<=${name}${between}":.)`, "g");
+  return new RegExp(`":["\\[](?<=(?:${lastLetters})${between}":.)(?<=${name}${between}":.)`, "g");
 }
 
 /**
@@ -136,8 +135,7 @@ function matches(regex, text, from = 0) {
 const FREQUENT = 'etaoinsrlhdcmufpgwyb":,-_./ 0123456789';
 const MASK = (1 << 15) - 1;
 const LIST_AT = new Uint16Array(MASK + 1); // by a hash of three characters: the number of a list, or 0
-const SHORT_MASK = (1 << 13) - 1;
-const MAY_BE_LISTED = new Uint8Array(SHORT_MASK + 1); // by a part of the hash, so that it fits into the fastest cache
+const IS_LISTED = new Int32Array((MASK + 1) / 32); // the same as bits: they fit into the fastest cache
 /** @type {string[][]} */
 const LISTS = [[]];
 const FOUND_IN = new Float64Array(GATES.size + 1); // the latest search that found each list
@@ -164,7 +162,7 @@ for (const word of GATES.keys()) {
   const hash = [...rarest].reduce((before, character) => nextHash(before, character.charCodeAt(0)), 0);
   if (LIST_AT[hash] === 0) LIST_AT[hash] = LISTS.push([]) - 1;
   LISTS[LIST_AT[hash] ?? 0]?.push(word);
-  MAY_BE_LISTED[hash & SHORT_MASK] = 1;
+  IS_LISTED[hash >>> 5] = (IS_LISTED[hash >>> 5] ?? 0) | (1 << (hash & 31));
 }
 
 /**
@@ -172,7 +170,7 @@ for (const word of GATES.keys()) {
  * @param {string[]} found
  */
 function note(list, found) {
-  if (list === 0 || FOUND_IN[list] === searches) return;
+  if (FOUND_IN[list] === searches) return;
   FOUND_IN[list] = searches;
   found.push(...(LISTS[list] ?? []));
 }
@@ -186,16 +184,32 @@ function possibleWords(text, from) {
   searches += 1;
   /** @type {string[]} */
   const found = [];
+  const chunk = CHUNK; // in the loop, names of the module would cost a third more
+  const isListed = IS_LISTED;
   let hash = 0;
   // A pass over bytes costs half of a pass over the characters of a string.
-  for (let start = 0; start < text.length; start += CHUNK.length) {
-    const length = CHUNK.write(start === 0 ? text : text.slice(start), "latin1");
+  for (let start = 0; start < text.length; start += chunk.length) {
+    const length = chunk.write(start === 0 ? text : text.slice(start), "latin1");
     for (let index = Math.max(0, from - start); index < length; index += 1) {
-      hash = ((hash << 5) ^ ((CHUNK[index] ?? 0) | 32)) & MASK; // as `nextHash`
-      if (MAY_BE_LISTED[hash & SHORT_MASK] === 1) note(LIST_AT[hash] ?? 0, found);
+      hash = ((hash << 5) ^ ((chunk[index] ?? 0) | 32)) & MASK; // as `nextHash`
+      if ((((isListed[hash >>> 5] ?? 0) >>> (hash & 31)) & 1) === 1) note(LIST_AT[hash] ?? 0, found);
     }
   }
   return found;
+}
+
+/**
+ * Whether a text has a character at which a sticky pattern matches.
+ * @param {string} character
+ * @param {RegExp} regex
+ * @param {string} text
+ * @param {number} from
+ */
+function matchesAt(character, regex, text, from) {
+  for (let at = text.indexOf(character, from); at >= 0; at = text.indexOf(character, at + 1)) {
+    if (matches(regex, text, at)) return true;
+  }
+  return false;
 }
 
 /**
@@ -206,7 +220,7 @@ function possibleWords(text, from) {
  */
 function passGates(text, from, open) {
   for (const { word, regex, position } of SHORT) {
-    if (text.includes(word, from) && regex && matches(regex, text, from) && open(position)) return true;
+    if (matchesAt(word, regex, text, from) && open(position)) return true;
   }
   const words = possibleWords(text, from);
   if (words.length === 0) return false;

@@ -52,8 +52,8 @@ export class ToolCall {
   updates = 0;
   /** @type {string | null} */
   savedText = null; // the output as OpenClaw has saved it
-  /** @type {Map<string, { name: unknown, args: unknown }>} */
-  starts = new Map(); // what each source has reported: they use different names for a tool of a CLI backend
+  /** @type {Map<string, { name: unknown, args: unknown }> | null} */
+  starts = new Map(); // what each source has reported, until the end: they use different names for a tool of a CLI backend
 
   /**
    * @param {unknown} id
@@ -91,7 +91,7 @@ export class ToolCall {
     this.args = undefined;
     this.facts = {};
     this.wait = null;
-    this.starts.clear();
+    this.starts = null;
   }
 }
 
@@ -121,7 +121,7 @@ class SameIdCalls {
    */
   isAskedAgain(source, name, args) {
     const call = this.latest;
-    const earlier = call?.endedAt === null ? call.starts.get(source) : undefined;
+    const earlier = call?.endedAt === null ? call.starts?.get(source) : undefined;
     return earlier !== undefined && earlier.name === name && isSame(earlier.args, args);
   }
 
@@ -208,11 +208,11 @@ export class ToolCalls {
     const calls = this.#callsOf(id);
     if (calls.isAskedAgain(source, name, args)) return;
     const known = calls.startOf(source);
-    known?.starts.set(source, { name, args });
+    known?.starts?.set(source, { name, args });
     if (known !== null) return;
     this.#records.writeHeld(); // the response that requested the call comes first
     const call = new ToolCall(id, name, args, at ?? this.#records.now());
-    call.starts.set(source, { name, args });
+    call.starts?.set(source, { name, args });
     calls.add(call);
     /** @type {Facts} */
     const payload = raw ? { ...raw, source: origin } : { arguments: args ?? null, source: origin };

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.options import json_option, runs_dir_option, visibility_option
 from critiqor.cli.output import answer, warn
 from critiqor.errors import ExitCode
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--tenant-id", envvar="CRITIQOR_TENANT_ID", help="Tenant that owns the imported runs.  [default: default]"
 )
+@visibility_option
 @click.option(
     "--benchmark-id",
     envvar="CRITIQOR_BENCHMARK_ID",

@@ -95,7 +95,7 @@ def _lines(report: ChannelReport) -> list[str]:
 
 def _notifier(runs_dir: str, policy_file: Path | None) -> Notifier:
     from critiqor.cli.alerts import open_notifier
-    from critiqor.storage.redaction.user_rules import user_settings_path
+    from critiqor.storage.paths import user_settings_path
 
     notifier = open_notifier(runs_dir, policy_file)
     if notifier is None:

@@ -52,7 +52,13 @@ def have_same_target(one: str, other: str) -> bool:
     return same >= MIN_SAME * len(shared)
 
 
+_ID = re.compile(r"(?:^|_|[a-z](?=[IN]))(?:ids?|nos?|nr|numbers?|pk)$", re.IGNORECASE)
+"""Names of numbers that identify something; other numbers say how much."""
+
+
 def _is_same(name: str, left: object, right: object) -> bool:
+    if left != right and _ID.search(name) and isinstance(left, int) and isinstance(right, int):
+        return False
     if left == right or not isinstance(left, str) or not isinstance(right, str):
         return True
     if _is_part(left, right):

@@ -352,6 +352,13 @@ class Evidence:
             supported = self._supported[value.text] = not self.is_readable or self.states(value) or self._derives(value)
         return supported
 
+    def supports_by_chance(self, value: Value) -> bool:
+        """Return whether a percentage only follows because nearly every one of its size does."""
+        if value.unit != "%" or not value.readings or self.states(value):
+            return False
+        number, decimals = value.readings[0]
+        return self.derivations.is_by_chance(abs(number) / 100, tolerance(number, decimals) / 100)
+
     def accept(self, values: Iterable[Value], text: str) -> None:
         """Decide the numbers of a text: those that were recorded first, then those that follow from these in turn."""
         if not self.is_readable:

@@ -20,7 +20,7 @@ _MAY_END = re.compile(r"[.!?;。！？；—–](?:(?<=[。！？；—–])|[\"
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|no|nr|dr|mr|mrs|ms|st|ca|approx|fig|al|z\.b|d\.h|bzw|usw|p\.ej|sr|sra|ul|godz|tel|max|min)"
     # A letter behind a number is a unit, and digits behind a point are decimals: both can end a sentence.
-    r"|(?<!°)(?<!\d )\b[A-Za-z]|(?<![\d:,.])\d{1,2})\.$",
+    r"|(?<!°)(?<!\d )\b[A-Za-z]|(?<![\w:,.])\d{1,2})\.$",
     re.IGNORECASE,
 )
 _ROW = re.compile(r"^\s*\|?(?:[^|\n]*\|){2,}[^|\n]*$|^\s*\|.*\|\s*$")

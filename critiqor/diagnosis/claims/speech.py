@@ -116,6 +116,8 @@ class Speech:
             self._hits = sorted((*self._hits, *found)) if found else self._hits
         if _MONTH in self.text:
             self._hits = [hit for hit in self._hits if not self.text.startswith(_MONTH, hit.start)]
+        if "next to " in self._lowered:
+            self._hits = [hit for hit in self._hits if not self._lowered.startswith("next to ", hit.start)]
         if topics and language is not None:
             bits = _bits(language.vocabulary)
             lists = bits.limits | bits.future | bits.uncertain
@@ -210,6 +212,27 @@ class Speech:
             return True
         used = [one for one in negations if any(self._denies(one, problem) for problem in denied)]
         return len(negations) > len(used)
+
+    def troubles(self, stance: Stance) -> list[str]:
+        """Return the words of trouble in a statement that nothing denies."""
+        negations, troubles = self._negations_and_troubles(stance)
+        return [
+            self._lowered[one.start : one.end]
+            for one in troubles
+            if not any(self._denies(negation, one) for negation in negations)
+        ]
+
+    def only_denies_trouble(self, stance: Stance) -> bool:
+        """Return whether each negation in a statement denies trouble: without warnings."""
+        negations, troubles = self._negations_and_troubles(stance)
+        return all(any(self._denies(negation, one) for one in troubles) for negation in negations)
+
+    def _negations_and_troubles(self, stance: Stance) -> tuple[list[Hit], list[Hit]]:
+        if self.language is None:
+            return [], []
+        bits = _bits(self.language.vocabulary)
+        hits = self._between(stance.statement.start, stance.statement.end)
+        return [hit for hit in hits if hit.mark & bits.negations], [hit for hit in hits if hit.mark & bits.trouble]
 
     def _denies(self, negation: Hit, trouble: Hit) -> bool:
         """Return whether a negation denies trouble: `no errors`, or after the noun in languages that do so."""

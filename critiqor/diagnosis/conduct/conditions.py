@@ -41,7 +41,7 @@ _NONE = re.compile(
 
 
 def find_unmet_conditions(episode: Episode) -> list[Lapse]:
-    """Return an action whose condition a look before it shows not to be met, if nobody was told, at most one."""
+    """Return an action whose condition a look before it shows not to be met, if nobody was informed, at most one."""
     request = requests(episode)
     if len(request) > MAX_REQUEST or not words("condition").within(request):
         return []
@@ -114,7 +114,7 @@ def _changes(call: EpisodeCall) -> bool:
 
 
 def _parted(sentence: str) -> tuple[str, bool]:
-    """Return the condition in a sentence, and whether the rest of it forbids something or wants to be told."""
+    """Return the condition in a sentence, and whether the rest of it forbids something or asks for a report."""
     spans = words("condition").find(sentence)
     start = spans[0][0] if spans else 0
     end = next((mark.start() for mark in _CLAUSE.finditer(sentence, start) if mark.start() > start), len(sentence))

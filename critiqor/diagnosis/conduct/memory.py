@@ -66,8 +66,8 @@ def find_repeated_questions(episode: Episode) -> list[Lapse]:
         return []
     speech = episode.speech(answer)
     asked = [one for one in speech.stances if one.is_question and not says(speech.language, "asks_leave", one.lowered)]
-    told = [one for one in speech.stances if says(speech.language, "conditions", one.lowered)] if reply else []
-    open_ones = [one for one in asked or told if not _is_explained(one, speech.stances)]
+    conditions = [one for one in speech.stances if says(speech.language, "conditions", one.lowered)] if reply else []
+    open_ones = [one for one in asked or conditions if not _is_explained(one, speech.stances)]
     if open_ones and reply is not None:
         return [_asked_again(answer, open_ones[0].statement.text, reply)]
     known = _known(episode)

@@ -282,10 +282,10 @@ def _only_plans(episode: Episode, answer: EpisodeText) -> Lapse | None:
     if planned < MIN_PLANS:
         return None
     first = episodes[planned - 1]
-    told = first.answer or answer
+    last_words = first.answer or answer
     return _stop(
         first,
-        told,
+        last_words,
         "planned",
         f"The agent answered {planned} requests in a row with plans, and did nothing",
         f"Its last message: “{excerpt(answer.text, 160)}”",

@@ -68,7 +68,7 @@ class FalseSuccessClaim(RunDetector[ToolCall | ModelCall | Message | Moment]):
                 type=ENDED,
                 about=("no text",),
                 severity="medium",
-                confidence=70,
+                confidence=80 if written == 0 else 70,
                 title="The agent run ended without an answer",
                 explanation="The agent's last message is empty, and it sent nothing through a tool either."
                 + _sentence_on(written),

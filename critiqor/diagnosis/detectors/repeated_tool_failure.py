@@ -82,6 +82,8 @@ class RepeatedToolFailure(RunDetector[ToolCall | Message]):
         self._last_failed[span.tool] = span.failed
         if span.cause:
             self._causes.failed(span)
+        elif span.failed and not self._is_ordered:
+            self._causes.failed_alike(span)
         if span.failed:
             self._failed(span)
         elif span.cause:
@@ -230,7 +232,7 @@ def _draft(run: AgentRun, streak: Streak) -> Draft:
 def _cause_draft(run: AgentRun, group: CauseGroup) -> Draft:
     first, second, last = group.first, group.second or group.first, group.last
     failures = len(group)
-    cause = _CAUSE.sub(lambda found: f"{_CAUSES[found[1]]} ", group.cause)
+    cause = _CAUSE.sub(lambda found: f"{_CAUSES[found[1]]} ", group.description)
     return Draft(
         type=TYPE,
         about=(*sorted(group.tools), group.cause),

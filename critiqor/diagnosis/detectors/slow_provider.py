@@ -34,6 +34,8 @@ class _SlowCalls:
         self.count = 0
         self.waited = 0
         """Milliseconds."""
+        self.waited_for_known = 0
+        """The same, without answers of unknown length, which may have been long."""
         self.first: ModelCall | None = None
         self.slowest: ModelCall | None = None
         self.citations = CitedEvents()
@@ -43,6 +45,8 @@ class _SlowCalls:
             return
         self.count += 1
         self.waited += call.duration_ms
+        if _written(call) or (call.first_byte_ms or 0) >= MIN_FIRST_BYTE_MS:
+            self.waited_for_known += call.duration_ms
         self.citations.add(call.event_id)
         # Usage that arrives late is judged late.
         if self.first is None or call.order < self.first.order:
@@ -54,7 +58,8 @@ class _SlowCalls:
     def with_calls(self, others: Iterable[ModelCall]) -> _SlowCalls:
         """Return a copy to which calls are added."""
         same = _SlowCalls()
-        same.count, same.waited, same.first, same.slowest = self.count, self.waited, self.first, self.slowest
+        same.count, same.first, same.slowest = self.count, self.first, self.slowest
+        same.waited, same.waited_for_known = self.waited, self.waited_for_known
         same.citations.update(self.citations)
         for call in others:
             same.add(call)
@@ -97,7 +102,7 @@ class SlowProvider(RunDetector[ModelCall | Moment]):
         )
         return [
             _draft(
-                "medium" if slow.waited >= MIN_TOTAL_FOR_MEDIUM_MS else "low",
+                "medium" if slow.waited_for_known >= MIN_TOTAL_FOR_MEDIUM_MS else "low",
                 f"The provider took {format_duration(slowest.duration_ms)} for one answer",
                 f"{slow.count} of {counted(self._calls, 'answer')} {'was' if slow.count == 1 else 'were'} slow, "
                 f"{format_duration(slow.waited)} in total; the slowest took "
@@ -135,8 +140,12 @@ class SlowTimelineRequest(TimelineDetector[ProviderRequest]):
 def _is_slow(call: ModelCall) -> bool:
     if (call.first_byte_ms or 0) >= MIN_FIRST_BYTE_MS:
         return True
-    written = (call.tokens or 0) - (call.input_tokens or 0)
-    return call.duration_ms >= MIN_SLOW_MS and written * 1000 < MIN_TOKENS_PER_SECOND * call.duration_ms
+    return call.duration_ms >= MIN_SLOW_MS and _written(call) * 1000 < MIN_TOKENS_PER_SECOND * call.duration_ms
+
+
+def _written(call: ModelCall) -> int:
+    """Return the number of tokens that the model wrote; zero if no usage was recorded."""
+    return (call.tokens or 0) - (call.input_tokens or 0)
 
 
 def _draft(

@@ -163,8 +163,8 @@ def _is_repaired(episode: Episode, use: _Use, users: set[str]) -> bool:
             continue
         if path and each.has_effect and path_of(each) == path:
             return True
-        if use.call.line and each.line and _gives_again(each.line, use):
-            return True
+        if use.call.line and each.line and each.has_effect >= use.call.has_effect and _gives_again(each.line, use):
+            return True  # a look at the setting is no repair
         if not use.call.line and not path and each.tool == use.call.tool:
             return True
     return False

@@ -27,19 +27,45 @@ _PROBE = re.compile(
 )
 
 
+PHRASE = 7
+"""Number of words in a row that failures with one cause have in common, if the cause has no name."""
+_BOILERPLATE = re.compile(r"^\W*(?:traceback\b|file \"|at \S+[ (]|usage:|hint:|note:|caused by:?$).*", re.MULTILINE)
+"""Lines that errors of any cause have."""
+_WORD = re.compile(r"[^\W\d_]+|\d+")
+
+
+def _phrases(call: ToolCall) -> dict[str, None]:
+    """Return all sequences of `PHRASE` words in what a failed call printed, in order; numbers are equal."""
+    text = _BOILERPLATE.sub(" ", (call.output or call.error or "").lower())
+    words = ["#" if word.isdigit() else word for word in _WORD.findall(text)]
+    return dict.fromkeys(" ".join(words[at : at + PHRASE]) for at in range(len(words) - PHRASE + 1))
+
+
 class CauseGroup(CallGroup):
     """Failures with one cause."""
 
-    __slots__ = ("attempts", "cause")
+    __slots__ = ("attempts", "cause", "phrases")
 
     def __init__(self, first: ToolCall) -> None:
         super().__init__(first)
         self.cause = first.cause
+        self.phrases: dict[str, None] = {}
+        """What the outputs of all of them say, if the cause has no name."""
         self.attempts = int(not _is_look(first))
 
     def add(self, call: ToolCall) -> None:
         super().add(call)
         self.attempts += not _is_look(call)
+
+    @property
+    def description(self) -> str:
+        """The cause in words: its name, or what the output of the first failure says."""
+        if not self.phrases:
+            return self.cause
+        words = (r"\d+" if word == "#" else re.escape(word) for word in self.cause.split())
+        said = self.first.output or self.first.error or ""
+        found = re.search(r"[\W_]+".join(words), said, re.IGNORECASE)
+        return said[found.start() :] if found else self.cause
 
     @property
     def is_reported(self) -> bool:
@@ -59,7 +85,27 @@ class CommonCauses:
         self._open: dict[str, CauseGroup] = {}
         self._missing: deque[ToolCall] = deque(maxlen=MAX_MISSING)
         """Failures because something does not exist: only together they show which folder is missing."""
+        self._alike: list[CauseGroup] = []
+        """Failures whose outputs say the same."""
         self._past: list[CauseGroup] = []
+
+    def failed_alike(self, call: ToolCall) -> None:
+        """Add a failure whose cause has no name: others whose outputs share a phrase with its output have the same."""
+        phrases = _phrases(call)
+        for group in self._alike:
+            shared = {phrase: None for phrase in group.phrases if phrase in phrases}
+            if shared:
+                group.phrases = shared
+                group.cause = next(iter(shared))
+                group.add(call)
+                return
+        if not phrases:
+            return
+        group = CauseGroup(call)
+        group.phrases = phrases
+        self._alike.append(group)
+        if len(self._alike) > MAX_OPEN:
+            self._close(self._alike.pop(0))
 
     def failed(self, call: ToolCall) -> None:
         """Add a failure with a cause."""
@@ -76,10 +122,11 @@ class CommonCauses:
 
     def succeeded(self, call: ToolCall) -> None:
         """Note a call that succeeded."""
-        if (self._open or self._missing) and call.kind not in _LOOKING:
-            for group in (*self._open.values(), *_missing_folders(self._missing)):
+        if (self._open or self._missing or self._alike) and call.kind not in _LOOKING:
+            for group in (*self._open.values(), *_missing_folders(self._missing), *self._alike):
                 self._close(group)
             self._open.clear()
+            self._alike.clear()
             self._missing.clear()
 
     def _close(self, group: CauseGroup) -> None:
@@ -88,7 +135,7 @@ class CommonCauses:
 
     def found(self) -> list[CauseGroup]:
         """Return the groups that are reported."""
-        groups = (*self._open.values(), *_missing_folders(self._missing))
+        groups = (*self._open.values(), *_missing_folders(self._missing), *self._alike)
         return [*self._past, *(group for group in groups if group.is_reported)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json
+from critiqor.diagnosis.results.json_answers import decoded, leaves_of_xml, meaning_of_json
 from critiqor.diagnosis.results.lines import read_lines
 from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE, UNKNOWN, Meaning
 from critiqor.diagnosis.results.rules import ANY_ACTION, ANY_ANSWER, RuleSet, rules_for, short_set
@@ -47,6 +47,8 @@ def meaning_of_answer(tool: str, arguments: str, text: str, reported_failure: bo
     is_lookup = kind is Kind.LOOKUP and (parts.isdisjoint(_PROCESS_WORDS) or not parts.isdisjoint(_LIST_WORDS))
     is_lookup = is_lookup or (kind is Kind.OTHER and not changes_something(tool, arguments))
     value = decoded(text)
+    if value is None and text.lstrip()[:1] == "<":
+        value = leaves_of_xml(text)
     if value is not None:
         said = meaning_of_json(value, text, parts, lookup=is_lookup, arguments=arguments)
         if said.state == "unknown" and isinstance(value, dict) and len(value) <= 4:

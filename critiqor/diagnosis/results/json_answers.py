@@ -163,6 +163,21 @@ def decoded(text: str) -> Any:
         return None
 
 
+_LEAF = re.compile(r"<(?:[\w-]+:)?([A-Za-z][\w.-]*)(?:\s[^<>]*)?>\s*([^<>]{1,200}?)\s*</")
+
+
+def leaves_of_xml(text: str) -> dict[str, str] | None:
+    """Return the texts in an XML answer by the name of their element; None for a page or if there are none."""
+    if len(text) > MAX_JSON or _PAGE.search(text[:_MAX_HEAD]):
+        return None
+    return dict(_LEAF.findall(text)) or None
+
+
+_PAGE = re.compile(r"<!doctype html|<html|<svg|<body|<div", re.IGNORECASE)
+_MAX_HEAD = 2_000
+"""Number of characters at the beginning of an answer in which a page is recognized."""
+
+
 def meaning_of_json(
     value: Any, text: str, verbs: frozenset[str] = frozenset(), *, lookup: bool = False, arguments: str = ""
 ) -> Meaning:
@@ -253,6 +268,8 @@ def _sign(key: str, name: str, value: Any, depth: int, call: _Call) -> _Sign | N
         return None
     if value[:1] in ("4", "5") and _SMTP.match(value) and name not in lists["content_members"]:
         return _Sign("failure", depth, key, value, "json_error", f"{key}: {value[:80]}")
+    if depth == 0 and name in _ABOUT_ANSWER and value.lower() in _FAULTS:
+        return _Sign("failure", depth, key, value, "json_error", f"{key} is {value.lower()}")
     last = name.rpartition("_")[2]
     if last in lists["state_members"] or name.endswith(("status", "state")):
         return None if len(value) > _MAX_STATE else _state(key, value, depth, call)
@@ -261,6 +278,11 @@ def _sign(key: str, name: str, value: Any, depth: int, call: _Call) -> _Sign | N
     if not call.lookup and depth <= 2 and name not in lists["content_members"] and len(value) <= _MAX_STATE:
         return _unnamed_state(key, value, depth, call)
     return None
+
+
+_ABOUT_ANSWER = frozenset(("object", "type", "kind", "result", "outcome", "response"))
+_FAULTS = frozenset(("error", "failure", "exception", "fault"))
+"""What a member that says of which type an answer is has for a failure."""
 
 
 def _is_in(name: str, listed: frozenset[str]) -> bool:

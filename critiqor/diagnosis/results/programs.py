@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -39,6 +40,14 @@ class Program(msgspec.Struct, frozen=True, gc=False):
     def name(self) -> str:
         """The name of the program alone."""
         return self.names[-1]
+
+
+@lru_cache(maxsize=512)
+def is_program(name: str) -> bool:
+    """Return whether the rules know a program of this name, alone or with a subcommand."""
+    data = program_data()
+    listed = (data.lookups, data.setup, data.scripts, data.filters)
+    return has_rules(name) or any(name == entry.partition(" ")[0] for group in listed for entry in group)
 
 
 def programs_in(line: CommandLine) -> tuple[Program, ...]:
@@ -196,7 +205,7 @@ def _kind(names: tuple[str, ...], words: tuple[str, ...], data: ProgramData) -> 
 
 
 def _changes(words: tuple[str, ...]) -> bool:
-    """Return whether a program that usually only reads is told to change something."""
+    """Return whether a program that usually only reads is used to change something."""
     if words[0] == "sed":
         return any(word.startswith(("-i", "--in-place")) or re.fullmatch(r"-[nErsz]*i\S*", word) for word in words[1:])
     if words[0] == "find":

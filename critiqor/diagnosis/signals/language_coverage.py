@@ -9,7 +9,7 @@ from critiqor.model import DiagnosisCoverage
 from critiqor.model.formatting import counted
 
 MIN_WORDS = 20
-"""Minimum number of words from which the language of an answer can be told for certain."""
+"""Minimum number of words from which the language of an answer can be decided for certain."""
 MIN_LETTERS = 80
 """The same in letters, for languages that are identified by their script."""
 MIN_KNOWN = 0.09

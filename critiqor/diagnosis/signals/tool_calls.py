@@ -63,11 +63,15 @@ _EVENTS = frozenset(
         *("restore", "merge", "upload", "dispatch", "checkin", "ship", "invoice", "register", "forward", "archive"),
     )
 )
-_RECORDS = frozenset(("status", "state", "log", "logs", "history"))
+_RECORDS = frozenset(("status", "state", "log", "logs", "history", "delivery", "tracking"))
 _FIGURES = frozenset(
     ("stats", "statistics", "metrics", "analytics", "overview", "dashboard", "summary", "counts", "insights", "kpis")
 )
 """Last words of tools that show figures: `mail_stats` sends no mail."""
+_LAST_VERBS = {"replace": Kind.CHANGE} | {
+    verb: _KINDS[verb] for verb in ("delete", "remove", "create", "rename", "write", "move")
+}
+"""Last words of tools that change what they look for."""
 _FILES = frozenset(["file", "folder", "directory"])
 _AGENTS = frozenset(["agent", "subagent", "session", "sessions"])
 
@@ -102,13 +106,15 @@ def _named_kind(name: str) -> Kind:
         return Kind.THOUGHT  # `update_plan` updates nothing but the plan
     if shows_figures and word in _AMBIGUOUS_WORDS | _EVENTS:
         return Kind.LOOKUP
-    if word in _EVENTS and parts[-1] in _RECORDS:
+    if word in _EVENTS | _AMBIGUOUS_WORDS and parts[-1] in _RECORDS:
         return Kind.WAIT  # `deploy_status` deploys nothing
+    if kind is Kind.LOOKUP and parts[-1] in _LAST_VERBS:
+        return _LAST_VERBS[parts[-1]]  # `find_replace`, `get_or_create`
     if kind is Kind.LOOKUP and any(other is Kind.WAIT for _, other in known):
         return Kind.WAIT  # `get_job_status`
     if kind is Kind.ACTION and not _AGENTS.isdisjoint(parts):
         return Kind.OTHER  # the tool addresses another agent, not the outside world
-    return Kind.CHANGE if word == "create" and not _FILES.isdisjoint(parts) else kind
+    return Kind.CHANGE if word in ("create", "translate") and not _FILES.isdisjoint(parts) else kind
 
 
 def runs_commands(tool: str) -> bool:
@@ -141,15 +147,21 @@ _QUOTED = re.compile(r"""\\"(?:[^"\\]|\\(?!").)*\\"|'[^']*'""")
 _DROPPED = re.compile(r"\d?>(?:&\d|\s?/dev/null)")
 _NEXT = re.compile(r"&&|\|\||[;|&\n()]|\\n")
 _PREFIX = r"(?:\w+=\S* +|sudo |time |env |nice |timeout \S+ )*"
+_GLOBAL_OPTIONS = (
+    r"(?: (?:-[nCfpcR]|--(?:namespace|context|kubeconfig|cluster|profile|region|project|repo|git-dir|work-tree|file))"
+    r"[= ]\S+| --no-pager)*"
+)
+"""Options that can stand between a program and its subcommand: kubectl -n web get pods."""
 _READS = re.compile(
     rf"{_PREFIX}(?:(?:cd|pwd|true|false|:|cat|ls|head|tail|grep|egrep|fgrep|rg|ag|wc|ps|pgrep|date|which|whoami|printenv|stat"
     r"|file|du|df|tree|uname|id|type|jq|less|more|sort|uniq|cut|tr|awk|nl|diff|cmp|test|echo|printf|basename|dirname"
-    r"|realpath|readlink|hostname|uptime|free|lsof|ping|dig|command -v|sleep|find(?!.* -(?:delete|exec|ok))"
+    r"|realpath|readlink|hostname|uptime|free|lsof|ping|dig|command -v|sleep|base64|xxd|od|hexdump|column|tac|rev"
+    r"|strings|(?:md5|sha1|sha256|sha512)sum|cksum|find(?!.* -(?:delete|exec|ok))"
     r"|sed(?!.* -\w*i)|curl(?!.* (?:-[XdFToO]|--(?:request|data|form|upload|output))))(?:\s|$)"
     # Many programs take a subcommand: git status, docker ps, kubectl get, gh run view.
     # A file can be called like one: cp list.txt a, rm logs/a.
     r"|(?!(?:sh|bash|python3?|node|make|go|npm run|rm|rmdir|mv|cp|ln|dd|tee|touch|mkdir|chmod|chown|truncate) )"
-    r"[a-z][\w-]*(?: [a-z][\w-]*)? "
+    rf"[a-z][\w-]*{_GLOBAL_OPTIONS}(?: [a-z][\w-]*)?{_GLOBAL_OPTIONS} "
     r"(?:status|logs?|get|list|ls|show|view|describe|diff|inspect|ps|info|blame|checks)(?![\w./])"
     r"|git (?:branch(?= -|$)(?: (?:-[arv]+|--(?:list|all|merged|no-merged|contains|show-current)(?:=\S+)?)(?= |$))*"
     r"(?: [\w./-]+)?$|remote(?: -v)?$|tag(?: -l| --list)?$|rev-parse|ls-files|ls-remote|shortlog|reflog$)"
@@ -157,7 +169,8 @@ _READS = re.compile(
 )
 _LIVE = re.compile(
     rf"{_PREFIX}(?:(?:sleep|ps|pgrep|lsof|ping|uptime)(?:\s|$)"
-    r"|(?!git )[a-z][\w-]*(?: [a-z][\w-]*)? (?:status|logs|get|view|ps|checks)(?![\w./]))"
+    rf"|(?!git )[a-z][\w-]*{_GLOBAL_OPTIONS}(?: [a-z][\w-]*)?{_GLOBAL_OPTIONS} (?:status|logs|get|view|ps|checks)"
+    r"(?![\w./]))"
 )
 _CONSEQUENTIAL = re.compile(
     rf"{_PREFIX}(?:curl\b.* (?:-X ?|--request )(?:POST|PUT|PATCH)\b|curl\b.* (?:-d|-F|--data|--form)"

@@ -3,116 +3,112 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import starmap
 from typing import NamedTuple
 
 from critiqor.storage.redaction.rules import expand, is_secret_field, shared_rules
 
 # What the gates do not cover: characters that are escaped unnecessarily, and white space that only Python knows.
 _UNUSUAL_ESCAPE = re.compile(rb"\\(?:u00(?:[2-7]|1[c-f]|85|a0)|u[12]|/)", re.IGNORECASE)
-_FIELD = re.compile(rb'"([^"\\]{4,160})"\s*:\s*["\[]')
+# A name with a backslash is none that `is_secret_field` accepts; leaving it out here would make the search slower.
+_FIELD = re.compile(rb'"([^"]{4,160})"(?<!\\")\s*:\s*["\[]')
 _MAX_NAMES = 4096
 _HARMLESS_NAMES: set[bytes] = set()
 """Names of fields that were looked at before: the same few names occur in every record."""
 
-
-# Characters that are frequent in records, the most frequent first.
-_FREQUENT = ' etaoinsrlhdcu",:0123456789mpfgywbv.-_/kxjqz'
-
-
-_END_LENGTH = 3
-"""Characters of a word that are searched for first."""
+# Characters at which the search for words stops, the rarest first. Each of them costs time wherever it occurs, so there
+# are as few as possible. If it is the last one of a word, the search looks back, which takes longer.
+_STARTS = "$&?*QJVKGzMNOA/xv-bpkfy5ch"
+_PLACE = "\0"
+"""Stands for the word in the pattern of a gate."""
+PREFIXES = -1
+"""The number of the rules for prefixes, among those of the groups."""
 
 
 class _Gate(NamedTuple):
-    word: bytes
-    pattern: re.Pattern[bytes] | None
+    word: str
+    pattern: str
     group: int
 
-
-class _WordSearch:
-    """Finds which of some words may be in a text. Searching for each of them would cost more than all else.
-
-    The pattern stops only at the rarest character of each word, because that determines the cost of the search.
-    """
-
-    def __init__(self, gates: Iterable[_Gate]) -> None:
-        self._short: list[_Gate] = []
-        """Gates of single characters, for which a search is fast."""
-        ends: dict[str, dict[str, list[_Gate]]] = {}
-        for gate in gates:
-            if len(gate.word) < _END_LENGTH:
-                self._short.append(gate)
-                continue
-            end = _from_rarest(gate.word.decode())
-            ends.setdefault(end[0], {}).setdefault(end[1:], []).append(gate)
-        self._pattern = re.compile("|".join(f"{_starting(start, rests)}" for start, rests in ends.items()).encode())
-        self._by_character = {
-            start.encode(): (
-                re.compile(_starting(start, rests, "(").encode()),
-                {
-                    found.encode(): [gate for rest, gates in rests.items() if found.startswith(rest) for gate in gates]
-                    for found in rests
-                },
-            )
-            for start, rests in ends.items()
-        }
-
-    def open_groups(self, text: bytes) -> Iterator[int]:
-        """Yield the numbers of the groups whose gates a text passes; some of them more than once."""
-        found: list[_Gate] = self._short
-        for character in set(self._pattern.findall(text)):
-            pattern, gates = self._by_character[character]
-            for rest in set(pattern.findall(text)):
-                found = found + gates[rest]
-        for word, gate, group in found:
-            if word in text and (gate is None or gate.search(text)):
-                yield group
-
-
-def _starting(start: str, rests: Iterable[str], group: str = "") -> str:
-    """Return a pattern of a character that is followed by one of some texts; it matches only the character."""
-    longest_first = sorted(rests, key=lambda rest: (-len(rest), rest))
-    return f"{re.escape(start)}(?={group}{'|'.join(map(re.escape, longest_first))}{')' if group else ''})"
-
-
-def _from_rarest(word: str) -> str:
-    ends = [word[start : start + _END_LENGTH] for start in range(len(word) - 1)]
-    return max(ends, key=lambda end: (_FREQUENT.find(end[0]) % len(_FREQUENT), len(end)))
+    @property
+    def rest(self) -> str:
+        """What must follow the word, as a pattern; empty if that is not known."""
+        return _with_word(self.pattern.partition(_PLACE)[2], self.word)
 
 
 @cache
-def _prefix_gates() -> tuple[re.Pattern[bytes], ...]:
-    """Return a gate for each character that separates a prefix: a search for one character is the fastest."""
-    gate = expand(shared_rules().prefixes.gate)
-    assert gate.startswith("[-_.]")
-    return tuple(re.compile((separator + gate.removeprefix("[-_.]")).encode()) for separator in ("-", "_", r"\."))
+def _steps(gate: _Gate) -> tuple[re.Pattern[bytes], ...]:
+    """Return what a text with the word of a gate must match, the fastest first."""
+    sources = (re.escape(gate.word) + gate.rest, _with_word(gate.pattern, gate.word))
+    return tuple(re.compile(source.encode()) for source in dict.fromkeys(sources))
+
+
+def _with_word(pattern: str, word: str) -> str:
+    return pattern.replace(_PLACE, re.escape(word))
+
+
+class _WordSearch:
+    """Finds the gates that a text passes. Searching for each of their words would cost more than all else.
+
+    One pattern stops at a rare character of each word, and matches it if the word is there with what must follow it.
+    """
+
+    def __init__(self, gates: Iterable[_Gate]) -> None:
+        self._gates: dict[bytes, dict[bytes, list[_Gate]]] = {}
+        ends: dict[str, dict[str, dict[str, list[str]]]] = {}
+        """What may follow a character, by the next character and by what follows the word."""
+        for gate in gates:
+            start = next((character for character in _STARTS if character in gate.word), gate.word[0])
+            self._gates.setdefault(start.encode(), {}).setdefault(gate.word.encode(), []).append(gate)
+            before, _, after = gate.word.partition(start)
+            whole = f"(?<={re.escape(gate.word)})" if before else ""
+            same_rest = ends.setdefault(start, {}).setdefault(after[:1], {}).setdefault(gate.rest, [])
+            same_rest.append(re.escape(after[1:]) + whole)
+        self._pattern = re.compile("|".join(starmap(_starting, ends.items())).encode())
+
+    def open_groups(self, text: bytes) -> Iterable[int]:
+        """Return the numbers of the groups whose gates a text passes; some of them more than once."""
+        starts = self._pattern.findall(text)
+        if not starts:
+            return ()
+        words = (item for start in set(starts) for item in self._gates[start].items())
+        found = (gate for word, gates in words if word in text for gate in gates)
+        return [gate.group for gate in found if all(step.search(text) for step in _steps(gate))]
+
+
+def _starting(start: str, ends: Mapping[str, Mapping[str, Iterable[str]]]) -> str:
+    """Return a pattern of a character with one of some ends, of which it matches only the character."""
+    nexts = (
+        re.escape(next_) + _any_of(_any_of(same_rest) + rest for rest, same_rest in rests.items())
+        for next_, rests in ends.items()
+    )
+    return f"{re.escape(start)}(?={'|'.join(nexts)})"
+
+
+def _any_of(patterns: Iterable[str]) -> str:
+    return f"(?:{'|'.join(patterns)})"
 
 
 @cache
 def _searches() -> tuple[_WordSearch, _WordSearch]:
     """Return the searches for words in a text as it is, and in a text in small letters."""
-    exact: list[_Gate] = []
+    shared = shared_rules()
+    separators, separator_gate = "-_.", expand(shared.prefixes.gate)
+    assert separator_gate.startswith("[-_.]")
+    exact = [_Gate(each, _PLACE + separator_gate.removeprefix("[-_.]"), PREFIXES) for each in separators]
     small: list[_Gate] = []
-    for number, group in enumerate(shared_rules().groups):
+    for number, group in enumerate(shared.groups):
         gates = exact if any(word != word.lower() or len(word) == 1 for word in group.words) else small
-        for word in group.words:
-            pattern = None if group.gate is None else re.compile(expand(group.gate, word).encode())
-            gates.append(_Gate(word.encode(), pattern, number))
+        gates += [_Gate(word, expand(group.gate or "<<word>>", _PLACE), number) for word in group.words]
     return _WordSearch(exact), _WordSearch(small)
 
 
-def may_hold_prefix(text: bytes) -> bool:
-    """Whether a text may hold a secret with a prefix; False is certain."""
-    return any(gate.search(text) for gate in _prefix_gates())
-
-
-def open_groups(text: bytes) -> Iterator[int]:
-    """Yield the numbers of the groups of rules that may match a text; some of them more than once."""
+def open_groups(text: bytes) -> set[int]:
+    """Return the numbers of the groups of rules that may match a text, with `PREFIXES` for the rules of prefixes."""
     exact, small = _searches()
-    yield from exact.open_groups(text)
-    yield from small.open_groups(text.lower())
+    return {*exact.open_groups(text), *small.open_groups(text.lower())}
 
 
 def may_hold_secret(serialized: bytes, start: int = 0) -> bool:
@@ -125,4 +121,5 @@ def may_hold_secret(serialized: bytes, start: int = 0) -> bool:
         if len(_HARMLESS_NAMES) < _MAX_NAMES:
             _HARMLESS_NAMES.update(names)
     text = serialized[start:]
-    return may_hold_prefix(text) or next(open_groups(text), None) is not None
+    exact, small = _searches()
+    return bool(exact.open_groups(text) or small.open_groups(text.lower()))

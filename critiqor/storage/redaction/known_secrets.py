@@ -54,6 +54,8 @@ class KnownSecrets:
 
     def are_in(self, record: bytes, start: int = 0) -> bool:
         """Whether a serialized record holds one of them from `start` on."""
+        if not self._secrets:
+            return False
         return any(record.find(form, start) >= 0 for known in self._secrets.values() for form in known.serialized)
 
     def replace_in(self, text: str, is_exempt: Callable[[str, int], bool]) -> tuple[str, list[str]]:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from critiqor.storage.redaction.gates import may_hold_prefix, may_hold_secret, open_groups
+from critiqor.storage.redaction.gates import PREFIXES, may_hold_secret, open_groups
 from critiqor.storage.redaction.known_secrets import KnownSecrets
 from critiqor.storage.redaction.rules import (
     CompiledRule,
@@ -47,6 +47,8 @@ class Redactor:
         self._rules = [CompiledRule(rule.kind, re.compile(rule.pattern)) for rule in added.rules]
         self._fields = frozenset(map(letters_of, added.fields))
         self._allowed = [re.compile(pattern) for pattern in added.allow]
+        self.has_user_rules = bool(self._rules or self._fields)
+        """Whether the user has added rules."""
 
     @classmethod
     def of_run(cls, key: bytes, rules_path: Path) -> Self:
@@ -55,11 +57,6 @@ class Redactor:
             return cls(key, rules_path.read_bytes())
         except FileNotFoundError:
             return cls(key)
-
-    @property
-    def has_user_rules(self) -> bool:
-        """Whether the user has added rules."""
-        return bool(self._rules or self._fields)
 
     def is_secret_field(self, name: str) -> bool:
         """Whether a field name means that its value is a secret, in any case and with any characters in between."""
@@ -85,11 +82,11 @@ class Redactor:
         """Return a text with its secrets replaced."""
         data = text.encode("utf-8", "replace")
         rules: list[CompiledRule] = []
-        if may_hold_prefix(data):
-            rules += [rule for prefixes, rule in prefix_rules() if any(prefix in text for prefix in prefixes)]
-        groups = group_rules()
-        for number in sorted(set(open_groups(data))):
-            rules += groups[number]
+        for number in sorted(open_groups(data)):
+            if number == PREFIXES:
+                rules += [rule for prefixes, rule in prefix_rules() if any(prefix in text for prefix in prefixes)]
+            else:
+                rules += group_rules()[number]
         for kind, pattern in (*rules, *self._rules):
             text = pattern.sub(lambda match, kind=kind: self._replace(kind, match), text)  # type: ignore[misc]
         return self._without_known(text)

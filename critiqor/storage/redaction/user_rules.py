@@ -7,13 +7,12 @@ plugin, the embedded agent loop and finalizing read, so that all of them apply t
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from critiqor.errors import UsageError
-from critiqor.storage.paths import user_folder
+from critiqor.storage.paths import user_settings_path
 from critiqor.storage.redaction.rules import Rule
 
 _KIND = re.compile("[a-z_]{2,28}")
@@ -29,11 +28,6 @@ class UserRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names of fields whose value is a secret."""
     allow: tuple[str, ...] = ()
     """Patterns of whole values that are not secret."""
-
-
-def user_settings_path() -> Path:
-    """Return the path of the user's file of settings, whether it exists or not."""
-    return user_folder() / "config.toml"
 
 
 def rules_file_from_settings() -> bytes | None:

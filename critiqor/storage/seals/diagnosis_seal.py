@@ -76,7 +76,7 @@ def read_diagnosis_seal(path: Path) -> FoundSeal | None:
         seal = msgspec.json.decode(b"{" + data[start + 1 :], type=_Tail).seal
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return FoundSeal(seal, _digest(data[:start]))
+    return FoundSeal(seal, _digest(memoryview(data)[:start]))
 
 
 def diagnosis_problem(found: FoundSeal | None, *, is_required: bool) -> str | None:
@@ -86,5 +86,5 @@ def diagnosis_problem(found: FoundSeal | None, *, is_required: bool) -> str | No
     return None if found.seal.digest == found.found else "diagnosis.json was changed after it was made"
 
 
-def _digest(content: bytes) -> str:
+def _digest(content: bytes | memoryview) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from critiqor.model.sanitize import sanitize
 
 INDENT = "  "
+MAX_NAME = 200
+"""Longest text from a file in Markdown, so that a report fits into a comment."""
 
 
 class Name(NamedTuple):
@@ -85,7 +87,7 @@ def _plain(piece: Piece) -> str:
 def _marked(piece: Piece) -> str:
     if not isinstance(piece, Name):
         return piece
-    text = _one_line(piece.text).replace("`", "'").replace("|", "\\|")
+    text = sanitize(piece.text, max_length=MAX_NAME, collapse=True).replace("`", "'").replace("|", "\\|")
     return f"`{text}`" if text else ""
 
 

@@ -40,9 +40,9 @@ def timeline_markdown(summary: TimelineSummary) -> str:
 
 def timeline_parts(summary: TimelineSummary) -> Iterator[Part]:
     """Yield the sections of the report of a timeline in order."""
-    yield Part("Timeline", [*_warnings(summary), *(_counts(summary) if summary.present else _absence(summary))])
+    yield from contract_parts(summary)
     if summary.present:
-        yield from _diagnostics(summary)
+        yield from _further_diagnostics(summary)
     if summary.resources is not None:
         yield _resources(summary.resources)
     if summary.turns:
@@ -50,6 +50,17 @@ def timeline_parts(summary: TimelineSummary) -> Iterator[Part]:
         yield Part(f"Agent runs ({_shown(len(summary.turns), total)})", _caveats(summary.turns), _turns(summary))
         for turn in summary.turns[:MAX_TREES]:
             yield _turn(turn)
+
+
+def contract_parts(summary: TimelineSummary) -> Iterator[Part]:
+    """Yield the sections about a timeline that every report of a run must have."""
+    yield Part("Timeline", [*_warnings(summary), *(_counts(summary) if summary.present else _absence(summary))])
+    if summary.present:
+        yield Part("Slowest spans", *_or_none(_slowest(summary)))
+        yield Part("Repeated span names", *_or_none(_repeated(summary)))
+        yield Part("Event loop, providers, child processes", _singles(summary))
+        if summary.staging:
+            yield Part("Runtime dependencies staged, by plugin", table=_staging(summary))
 
 
 def _warnings(summary: TimelineSummary) -> list[Item]:
@@ -68,13 +79,8 @@ def _absence(summary: TimelineSummary) -> list[Item]:
     return items
 
 
-def _diagnostics(summary: TimelineSummary) -> Iterator[Part]:
-    """Yield the sections that only OpenClaw's diagnostics provide."""
-    yield Part("Slowest spans", *_or_none(_slowest(summary)))
-    yield Part("Repeated span names", *_or_none(_repeated(summary)))
-    yield Part("Event loop, providers, child processes", _singles(summary))
-    if summary.staging:
-        yield Part("Runtime dependencies staged, by plugin", table=_staging(summary))
+def _further_diagnostics(summary: TimelineSummary) -> Iterator[Part]:
+    """Yield the other sections that only OpenClaw's diagnostics provide."""
     if summary.plugin_loads:
         yield Part("Plugins loaded by the gateway", table=_loads(summary))
     yield Part("Processes", table=_processes(summary))

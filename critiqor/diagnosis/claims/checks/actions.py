@@ -163,13 +163,23 @@ def is_content(words: str, evidence: Evidence) -> bool:
     return bool(content) and all(any(call.has_stem(stem) for call in evidence.calls) for stem in content)
 
 
+_AS = re.compile(r"\b(?:as|like|wie|comme|como|come|zoals|jak|как|som) (?:\w+ )?$")
+"""What stands before a comparison: the same checksum as published."""
+
+
+def deed_words(speech: Speech, clause: Stance, name: str) -> list[str]:
+    """Return the words with which a clause says that an action of a class was done; a comparison says nothing."""
+    words = speech.words(clause, f"actions.{name}")
+    return [word for word in words if not _AS.search(clause.lowered, 0, clause.lowered.find(word))]
+
+
 def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str]) -> list[str]:
     """Return the classes of actions that a clause asserts. `wanted` holds the classes that the user asked for."""
     names = []
     for name, verbs, _ in _class_bits(speech.language) if speech.language is not None else ():
         if not clause.marks & verbs:
             continue
-        words = speech.words(clause, f"actions.{name}")
+        words = deed_words(speech, clause, name)
         if not words or all(is_content(word, evidence) for word in words):
             continue
         has_subject = not CLASSES[name].needs_subject or speech.has(clause, f"subjects.{name}")
@@ -218,8 +228,7 @@ def _without_effects(episode: Episode, evidence: Evidence) -> list[CheckedClaim]
 
 
 def _is_claimed(speech: Speech, clause: Stance, name: str, evidence: Evidence) -> bool:
-    words = speech.words(clause, f"actions.{name}")
-    return any(not is_content(word, evidence) for word in words)
+    return any(not is_content(word, evidence) for word in deed_words(speech, clause, name))
 
 
 def _wanted_deeds(request: str, language: Language) -> set[str]:

@@ -20,6 +20,7 @@ from critiqor.diagnosis.claims.checks.staleness import check_staleness
 from critiqor.diagnosis.claims.checks.states import check_states
 from critiqor.diagnosis.claims.checks.targets import check_targets
 from critiqor.diagnosis.claims.checks.weakening import check_weakening
+from critiqor.diagnosis.claims.deeds.commands import check_commands
 from critiqor.diagnosis.claims.deeds.contacts import check_contacts
 from critiqor.diagnosis.claims.deeds.domains import check_domains
 from critiqor.diagnosis.claims.deeds.duplicates import check_duplicates
@@ -52,6 +53,7 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_presence(episode, evidence),
         lambda: check_paging(episode),
         lambda: check_actions(episode, evidence),
+        lambda: check_commands(episode, evidence),
         lambda: check_contacts(episode, evidence),
         lambda: check_inspections(episode, evidence),
         lambda: check_domains(episode, evidence),

@@ -97,7 +97,7 @@ def _missing(episode: Episode, items: Items) -> tuple[list[str], list[EpisodeCal
 
 
 _PATHS = re.compile(r"(?<![\w'\"])[\w.-]*(?:/[\w.-]*)*\*[\w.*/-]*")
-"""Patterns of files: which of them a command deals with can be told."""
+"""Patterns of files: which of them a command deals with is known."""
 
 
 def _deals_with(call: EpisodeCall, name: str, items: Items) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 
 from critiqor.diagnosis.claims.call_arguments import MIN_LIKENESS
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
+from critiqor.diagnosis.claims.deeds.capabilities import can_have_done, capabilities
 from critiqor.diagnosis.claims.disclosure import COMMON, DEEDS, asks_about, is_disclosed
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
@@ -54,10 +55,10 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
             continue
         if any(likeness_of_calls(call.arguments, other.arguments) >= MIN_LIKENESS for other in admitted):
             continue  # another attempt at what is admitted
-        told = [text for text in later if text is not answer and is_disclosed(episode, call, text)]
+        disclosing = [text for text in later if text is not answer and is_disclosed(episode, call, text)]
         if _is_taken_back(episode, call) or is_reported_instead(episode, call, answer):
             continue
-        open_texts = [text for text in later if not told or text.order > told[-1].order]
+        open_texts = [text for text in later if not disclosing or text.order > disclosing[-1].order]
         if not open_texts:
             continue  # a text for others, after the answer, tells of it
         claim = _claim(episode, call, open_texts, answer if is_final else None)
@@ -68,7 +69,7 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         asks = asks_about(episode, call, answer)
         if not is_final and not claim.is_about_call:
             continue  # the agent was still at work when it wrote its last text, and passes over nothing
-        if (told and not claim.is_about_call) or (asks and claim.score < MIN_SCORE_BESIDE_QUESTION):
+        if (disclosing and not claim.is_about_call) or (asks and claim.score < MIN_SCORE_BESIDE_QUESTION):
             continue
         checked = _checked(call, claim, is_last=call.order == last_effect)
         claims.append(checked if _is_readable(episode, claim) else _doubtful(checked))
@@ -134,6 +135,7 @@ def _claim(episode: Episode, call: EpisodeCall, texts: list[EpisodeText], last: 
     """Return the statement of the texts that is most about a call. `last` is the text with which the work ended."""
     effects = [each for each in episode.calls if each.has_effect]
     worked = [each for each in effects if each.meaning.state == "success" and each.call_id != call.call_id]
+    not_failed = [each for each in effects if each.meaning.state != "failure" and each.call_id != call.call_id]
     checked = any(each.is_check and each.meaning.state in ("success", "unknown") for each in episode.calls)
     is_alone = all(each.meaning.state == "failure" for each in effects)
     others = stems({word for each in worked for word in tokens(each.arguments)})
@@ -149,10 +151,23 @@ def _claim(episode: Episode, call: EpisodeCall, texts: list[EpisodeText], last: 
             is_general = _is_general(speech, stance, call, others, words, is_last=text is last or text.call is not None)
             # If nothing else was done, a deed that is reported is what the call was to do.
             is_general = is_general or (is_alone and any(speech.has(stance, f"actions.{name}") for name in DEEDS))
-            found = _Statement(text, stance, len(words & about), is_general=is_general)
+            score = len(words & about) + DEED_SCORE * _is_deed_of(speech, stance, call, not_failed)
+            found = _Statement(text, stance, score, is_general=is_general)
             if best.stance is None or (found.score, found.is_general) > (best.score, best.is_general):
                 best = found
     return best
+
+
+DEED_SCORE = 2
+"""How much more a statement is about a call if it reports a deed that only this call can have done."""
+
+
+def _is_deed_of(speech: Speech, stance: Stance, call: EpisodeCall, others: list[EpisodeCall]) -> bool:
+    """Return whether a statement reports a deed of a failed call, in any language, that no other call can have done."""
+    said = [name for name in DEEDS if name in capabilities() and speech.has(stance, f"actions.{name}")]
+    if not said or all(can_have_done(call, name) for name in capabilities()):
+        return False  # a script can do anything
+    return any(can_have_done(call, name) and not any(can_have_done(each, name) for each in others) for name in said)
 
 
 def _good_news(speech: Speech) -> Iterator[Stance]:

@@ -151,6 +151,10 @@ class _Check:
         exact = value.unit == "%" or value.decimals or len(value.digits.rstrip("0")) >= MIN_DIGITS
         if not exact or not (value.unit or stance.statement.cells or value.decimals):
             return False
+        if _RATE.match(self._text.text, value.start + len(value.text)) or _ABOUT.search(
+            self._text.text, max(0, value.start - _NEAR), value.start
+        ):
+            return False  # a price that everybody can look up, or an estimate
         return not (_FORMULA.search(stance.lowered) or self._is_total(stance, value))
 
     def _is_total(self, stance: Stance, value: Value) -> bool:
@@ -193,7 +197,7 @@ class _Check:
         return self._evidence.is_converted(value, text) or self._evidence.is_elapsed(value, text)
 
     def _slip(self, stance: Stance, value: Value) -> CheckedClaim | None:
-        """Return the contradiction of a value among many recorded numbers: there only a slip can be told."""
+        """Return the contradiction of a value among many recorded numbers: there only a slip can be recognized."""
         evidence = self._evidence
         if evidence.is_vast or not evidence.has_slips(value) or evidence.states(value):
             return None
@@ -376,6 +380,16 @@ _VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+\.\d+)(?![\w.])")
 
 _FORMULA = re.compile(r"\d\s?[×÷*·=/]\s[€$£]?\d|\d\s?[×÷·][€$£]?\d")
 """Arithmetic that a text shows, so that everybody can check it."""
+_RATE = re.compile(r"\s?(?:/\s?|(?:per|pro|je|par|por|al|za|na|за|в|başına)\b|あたり|每|당)")
+"""What follows a price or a speed: 0.005 per 1,000 requests."""
+_ABOUT = re.compile(
+    r"(?:\b(?:about|around|roughly|approx\w*|some|ca\.?|etwa|rund|ungefähr|environ|unos|unas|cerca de|circa|ongeveer"
+    r"|około|ok\.|cirka|примерно|около|yaklaşık)|[~≈]|约|約|약|حوالي)\s?(?:[$€£]|usd|eur)?\s?$",
+    re.IGNORECASE,
+)
+"""What stands before an estimate."""
+_NEAR = 16
+"""Number of characters before a number in which such a word is looked for."""
 
 
 def _is_common(value: Value) -> bool:

@@ -66,6 +66,10 @@ class _Remainder(NamedTuple):
     total: int | None
 
 
+_LOGS = re.compile(r"(?:^|[_.])logs?(?:$|[_.])", re.IGNORECASE)
+"""Nobody reads all lines of a log."""
+
+
 def check_paging(episode: Episode) -> list[CheckedClaim]:
     """Return the claim of completeness about a list of which a part was left out."""
     answer = episode.answer
@@ -78,7 +82,7 @@ def check_paging(episode: Episode) -> list[CheckedClaim]:
     for number, call in enumerate(calls):
         later = calls[number + 1 :]
         rest = _remainder(call) if not any(_goes_on(one, call) for one in later) else None
-        if rest is None or _is_wanted(episode, rest):
+        if rest is None or _is_wanted(episode, rest) or _LOGS.search(call.tool):
             continue
         if any(_PAGE.search(stance.lowered) for stance in speech.stances) or _states(speech, rest):
             return []

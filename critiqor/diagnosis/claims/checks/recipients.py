@@ -64,7 +64,7 @@ def _mixup(episode: Episode, answer: EpisodeText) -> _Mixup | None:
             value = text.lower()
             if len(value) < MIN_VALUE:
                 continue
-            said = said or _words(answer.text) | _words(episode.request)
+            said = said or _words(answer.text) | _wanted_words(episode)
             for records in _earlier_lists(episode, call, value):
                 holding = [record for record in records if record.holds(value)]
                 if len(holding) != 1 or _are_several(reached, records):
@@ -80,6 +80,21 @@ def _mixup(episode: Episode, answer: EpisodeText) -> _Mixup | None:
                     if found is not None:
                         return _Mixup(call, used, other, found if isinstance(found, Stance) else None)
     return None
+
+
+def _wanted_words(episode: Episode) -> set[str]:
+    """Return the words of the request, without those that it excludes: from Reserve, not Operating."""
+    words = _words(episode.request)
+    for match in _EXCLUDED.finditer(episode.request):
+        words -= {match[1].lower()}
+    return words
+
+
+_EXCLUDED = re.compile(
+    r"\b(?:not|nicht|kein\w*|no|pas|non|não|niet|geen|nie|не|inte|instead of|statt|rather than|anstatt)"
+    r" (?:the |from |to |on |den |die |das |vom |le |la |el |il |o |de |het )*([^\W\d_]{3,})",
+    re.IGNORECASE,
+)
 
 
 def _reaches(call: EpisodeCall) -> bool:
@@ -129,12 +144,17 @@ def _is_meant(
 
 
 def _names(words: set[str], record: Record, different: set[str]) -> bool:
-    """Return whether words name a record: all of one of its names, with a word that the used record lacks."""
+    """Return whether words name a record: all of one of its names, or several that the used record lacks."""
     for name in record.names:
         parts = _words(name) - _LEGAL_FORMS
-        if parts and parts <= words and any(part in different and not part.isdigit() for part in parts):
+        own = {part for part in parts & words & different if not part.isdigit()}
+        if own and (parts <= words or len(own) >= MIN_OWN_WORDS):
             return True
     return False
+
+
+MIN_OWN_WORDS = 2
+"""Minimum number of words of a name that stand for all of it: the notary's office, of several words and a name."""
 
 
 _LEGAL_FORMS = frozenset(
@@ -212,7 +232,7 @@ def _mention(text: str, form: str) -> re.Match[str] | None:
 
 
 def _mixed_up(answer: EpisodeText, mixup: _Mixup) -> CheckedClaim:
-    used, meant = excerpt(mixup.used.title, 40), excerpt(mixup.meant.title, 40)
+    used, meant = excerpt(mixup.used.title_beside(mixup.meant), 40), excerpt(mixup.meant.title_beside(mixup.used), 40)
     return _checked(answer, mixup.stance, mixup.call, "record", f"the entry of {used}", f"{meant}")
 
 

@@ -305,12 +305,17 @@ def _is_written(value: Value, evidence: Evidence) -> bool:
 
 
 _DIGIT = re.compile(r"\d")
+_LAST_WORD = re.compile(r"([^\W\d_]{4,})[,.]?\s*(?:the |den |le |el |il |de |o )?$")
 
 
 def _is_supported(value: Value, evidence: Evidence, text: str) -> bool:
     if value.date is not None:
         _, month, day = value.date
-        return any(date[1:] == (month, day) for date, _ in evidence.dates) or str(day) in evidence.seen
+        if any(date[1:] == (month, day) for date, _ in evidence.dates) or str(day) in evidence.seen:
+            return True
+        # The request names the day of the week, and the agent knows the date: on Tuesday, 18 November.
+        before = _LAST_WORD.search(text, 0, value.start) if text else None
+        return before is not None and before[1].lower() in evidence.episode.request.lower()
     return evidence.supports(value) or evidence.is_converted(value, text)
 
 

@@ -38,6 +38,9 @@ MAX_LABEL = 80
 """Maximum number of characters between the name of a value and the value."""
 MAX_READ = 600
 """Maximum number of characters of a result whose numbers are compared by value; in a longer one, as written."""
+_REMOVES = re.compile(
+    r"\b(?:drop|delete|remove|destroy|purge|rm|rmdir|dropdb|truncate)\b|(?:delete|remove|drop)_", re.IGNORECASE
+)
 _SEARCH = re.compile(r"\b(?:grep|rg|ag|find|ls)\b")
 """Searches print places, which belong to the text before the change."""
 _SUM = re.compile(
@@ -80,7 +83,8 @@ def _old_result(speech: Speech, answer: EpisodeText, calls: list[EpisodeCall]) -
         if look.line and not is_examination(look) and (not speech.values or has_doubts or _SEARCH.search(look.line)):
             continue
         later = [call for call in calls if call.order > look.order]
-        after = [call for call in changes if call.order > look.order]
+        # What was removed cannot be looked at any more: it was checked before.
+        after = [call for call in changes if call.order > look.order and not _REMOVES.search(call.line or call.tool)]
         change = next((call for call in reversed(after) if affects(call, look)), None)
         if change is None or any(call.order > change.order and covers(call, look) for call in later):
             continue
@@ -288,9 +292,14 @@ def _old_file(speech: Speech, answer: EpisodeText, calls: list[EpisodeCall]) -> 
                     changed[name] = call
     if not changed or any(stance.is_bad_news for stance in speech.stances):
         return None
-    sent = [one for one in speech.stances if speech.has(one, "actions.send") and one.is_good_news]
-    stance = next((one for one in sent if not one.is_limited), None)
     name, change = next(iter(changed.items()))
+    words = {word for word in tokens(used[name].arguments) if len(word) >= MIN_NAME}
+    sent = [
+        one
+        for one in speech.stances
+        if one.is_good_news and (speech.has(one, "actions.send") or words & speech.tokens_of(one))
+    ]
+    stance = next((one for one in sent if not one.is_limited), None)
     return _stale(answer, stance, made[name], change) if stance is not None else None
 
 

@@ -36,7 +36,10 @@ _CHANGES = re.compile(
     r"|\\[io]\b|\.(?:read|restore|import|backup|dump)\b|<|-f\b",
     re.IGNORECASE,
 )
-_READS = re.compile(r"\b(?:select|show|explain|count|find|get|info|describe|keys)\b|\\[dl]", re.IGNORECASE)
+_READS = re.compile(
+    r"\b(?:select|show|explain|count|find|get|info|describe|keys|dbsize|scan|ttl|exists|type|memory|ping)\b|\\[dl]",
+    re.IGNORECASE,
+)
 
 
 class _Data(msgspec.Struct, forbid_unknown_fields=True):

@@ -92,12 +92,12 @@ def _is_claim(episode: Episode, evidence: Evidence, text: EpisodeText, clause: S
     speech = episode.speech(text)
     sent = _sent(speech, clause, is_asked=is_asked)
     # A text that is written for the user may speak of what the user did.
-    told = speech.words(clause, "contact") if text.call is None else []
-    told = [word for word in told if _is_about_others(clause.lowered, word)]
+    contacted = speech.words(clause, "contact") if text.call is None else []
+    contacted = [word for word in contacted if _is_about_others(clause.lowered, word)]
     is_own = speech.is_own(clause)
     if is_own and text.call is None and (medium := _MEDIUM.search(clause.lowered)):
-        told.append(medium[0])
-    words = [word for word in (*sent, *told) if not _is_given(episode, word) and not is_content(word, evidence)]
+        contacted.append(medium[0])
+    words = [word for word in (*sent, *contacted) if not _is_given(episode, word) and not is_content(word, evidence)]
     if not words or _BY_ITSELF.search(clause.lowered):
         return False
     if is_asked or is_own:

@@ -150,7 +150,7 @@ def _is_reached(domain: Domain, evidence: Evidence, text: EpisodeText) -> bool:
 
 
 def _is_given(domain: Domain, episode: Episode) -> bool:
-    """Return whether the user may have told it: an approval, the result of a call by phone."""
+    """Return whether the user may have said it: an approval, the result of a call by phone."""
     if not domain.is_deed or domain.verbs:
         return False
     said = [text for each in (episode, *episode.earlier) for text in each.requests]

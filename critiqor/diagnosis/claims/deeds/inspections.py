@@ -239,7 +239,7 @@ def _counts(speech: Speech, clause: Stance) -> Iterator[Value]:
     yield from (value for value in found if value.readings and 2 <= value.number <= MAX_COUNT)
 
 
-_NOUN = re.compile(r"\s?([^\W\d_]{4,})")
+_NOUN = re.compile(r"\s?([^\W\d_]{2,})")
 
 
 def _partly_read(episode: Episode, text: EpisodeText, speech: Speech, clause: Stance) -> str:

@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from critiqor.diagnosis.claims.call_arguments import path_of
 from critiqor.diagnosis.claims.episode import EpisodeCall, EpisodeText
 from critiqor.diagnosis.signals.text import decode_json
 from critiqor.spans.calls import Kind
@@ -37,7 +38,9 @@ def outgoing_texts(call: EpisodeCall, arguments: str, line: str) -> list[Episode
         texts = [text.replace("\\n", "\n") for text in texts]
         if texts or _SPEAKS.search(line):
             texts = [text for text in texts if "<<" not in text] + [found[2] for found in _HERE.finditer(line)]
-    elif call.kind in (Kind.ACTION, Kind.CHANGE, Kind.OTHER) and '"path"' not in arguments:
+    elif '"path"' not in arguments and (
+        call.kind is Kind.ACTION or (call.kind in (Kind.CHANGE, Kind.OTHER) and not path_of(call))
+    ):
         texts = _texts_of(arguments, by_shape=call.kind is Kind.ACTION)
     else:
         texts = []

@@ -8,7 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
-from critiqor.diagnosis.claims.checks.actions import is_content, is_form_of, wanted_deeds
+from critiqor.diagnosis.claims.checks.actions import deed_words, is_content, is_form_of, wanted_deeds
 from critiqor.diagnosis.claims.checks.targets import AND
 from critiqor.diagnosis.claims.deeds.capabilities import can_have_done, capabilities
 from critiqor.diagnosis.claims.deeds.unsupported import unsupported
@@ -85,7 +85,7 @@ def _impossible(episode: Episode, evidence: Evidence, answer: EpisodeText, speec
     claims = []
     for clause in done_clauses(speech) if wanted else ():
         for name in sorted(wanted):
-            words = speech.words(clause, f"actions.{name}")
+            words = deed_words(speech, clause, name)
             if not words or all(is_content(word, evidence) for word in words):
                 continue
             if not any(can_have_done(call, name) for call in evidence.calls):
@@ -177,7 +177,8 @@ def _does_one_thing(call: EpisodeCall) -> bool:
 
 def _touches(call: EpisodeCall, part: Part) -> bool:
     seen = normalize(f"{call.tool} {call.arguments}")
-    return any(word in seen or (call.has_effect and word in call.lowered) for word in part.words)
+    words = {form for word in part.words for form in (word, word.removesuffix("s"))}
+    return any(word in seen or (call.has_effect and word in call.lowered) for word in words)
 
 
 def _matched(touching: dict[str, list[Part]]) -> int:

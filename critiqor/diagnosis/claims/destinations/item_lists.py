@@ -97,7 +97,9 @@ def shown_items(episode: Episode) -> Iterator[Items]:
             if MIN_ITEMS <= len(names) <= MAX_ITEMS:
                 yield Items(tuple(names), call.order, call)
         records = _records(call.text)
-        if MIN_ITEMS <= len(records) <= MAX_ITEMS and not all(map(_DATE.match, records)):
+        if MIN_ITEMS <= len(records) <= MAX_ITEMS and not all(
+            _DATE.match(one) or len(one) < MIN_FORM for one in records
+        ):
             yield Items(tuple(records), call.order, call, records)
 
 

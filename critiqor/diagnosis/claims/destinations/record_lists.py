@@ -41,10 +41,10 @@ class Record(msgspec.Struct, frozen=True):
         """Return whether a record in a list has this value."""
         return any(value == each.lower() for each in self.values)
 
-    @property
-    def title(self) -> str:
-        """What a record in a list is called in a sentence."""
-        return self.names[0] if self.names else self.values[0]
+    def title_beside(self, other: Record) -> str:
+        """What a record in a list is called in a sentence that also names another one."""
+        own = [name for name in self.names if name not in other.values]
+        return (own or self.names or self.values)[0]
 
 
 class Mismatch(msgspec.Struct, frozen=True, kw_only=True):

@@ -91,7 +91,7 @@ _RELATIVE = re.compile(
 _AMOUNT_KEY = re.compile(
     r"amount|total|sum|value|price|betrag|montant|importe|valor|importo|kwota|tutar", re.IGNORECASE
 )
-_DATE_KEY = re.compile(r"date|start|when|day|due|begin|departure|check_?in|at$|time", re.IGNORECASE)
+_DATE_KEY = re.compile(r"date|start|schedul|when|day|due|begin|departure|check_?in|at$|time", re.IGNORECASE)
 _MONEY = ("eur", "usd", "gbp")
 _NUMBER_MEMBER = re.compile(r'":\s?"?-?\d')
 
@@ -108,6 +108,7 @@ def replaced_values(episode: Episode) -> Iterator[Mismatch]:
         _branches,
         _environments,
         _addresses,
+        _hosts,
         _channels,
         _identifiers,
         _amounts,
@@ -215,6 +216,31 @@ def _is_explained(address: str, asked: str) -> bool:
     return any(part[:5] in asked.replace(address, "") for part in parts)
 
 
+_HOST = re.compile(r"(?<![\w@./-])[a-z0-9-]+(?:\.[a-z0-9-]+)+\.[a-z]{2,}(?![\w/-]|\.\w)")
+
+
+def _hosts(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[Mismatch]:
+    """Yield the name of a host that no call with an effect has, while one has a name that differs in one part."""
+    asked = asked.lower()
+    wanted = set(_HOST.findall(asked)) if "." in asked else set()
+    if not wanted:
+        return
+    reached = [(call, f"{call.arguments}\n{call.text}".lower()) for call in calls if call.kind is Kind.ACTION]
+    for name in sorted(wanted)[:MAX_NAMES]:
+        if any(name in text for _, text in reached):
+            continue
+        for call, text in reached:
+            others = [other for other in dict.fromkeys(_HOST.findall(text)) if other not in asked]
+            for other in others:
+                if _differ_in_one_label(name, other):
+                    yield Mismatch(call=call, kind="host", wanted=name, used=other, used_forms=(other,))
+
+
+def _differ_in_one_label(one: str, other: str) -> bool:
+    labels, others = one.split("."), other.split(".")
+    return len(labels) == len(others) and sum(map(str.__ne__, labels, others)) == 1
+
+
 def _channels(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[Mismatch]:
     if "#" not in asked:
         return
@@ -296,6 +322,7 @@ MAX_WORDS_BEFORE_DATE = 3
 def _dates(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[Mismatch]:
     """Yield a date that a single entry was made for, other than the one the request names."""
     found: dict[tuple[int, int], tuple[EpisodeCall, str]] = {}
+    times: dict[tuple[int, int], set[str]] = {}
     for call in calls:
         if call.line or '"path"' in call.arguments:
             continue
@@ -307,13 +334,25 @@ def _dates(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[M
                 # The rest of a time with its zone is read as another date.
                 day = text.partition("T")[0] if _ISO.match(text) else text
                 dates = [each for each in values_in(day) if each.date is not None]
-                found |= {each.date[1:]: (call, text) for each in dates if each.date is not None}
-    if len(found) != 1:
+                for each in dates:
+                    if each.date is not None:
+                        found[each.date[1:]] = (call, text)
+                        times.setdefault(each.date[1:], set()).add(text[len(day) :])
+    if not found:
         return
     wanted = {value.date[1:]: value for value in values_in(asked, language_of(asked)) if value.date is not None}
     if len(wanted) != 1:
         return
     [(date, value)] = wanted.items()
+    if len(found) > 1:
+        same = [other for other in found if other != date and times[other] & times.get(date, set()) - {""}]
+        for call, used in (found[other] for other in same):
+            if call.tool == found[date][0].tool:
+                continue  # a series of entries
+            # An entry elsewhere for the same time of day has the date that was asked for, so this is no time zone.
+            forms = (used.lower(), used[_DAY - 2 : _DAY].lstrip("0"))
+            yield Mismatch(call=call, kind="date", wanted=value.text.rstrip(" ,.;"), used=used, used_forms=forms)
+        return
     if _RELATIVE.search(" ".join(asked[: value.start].split()[-MAX_WORDS_BEFORE_DATE:])):
         return
     [(other, (call, used))] = found.items()
@@ -325,6 +364,7 @@ def _dates(episode: Episode, calls: list[EpisodeCall], asked: str) -> Iterator[M
     yield Mismatch(call=call, kind="date", wanted=value.text.rstrip(" ,.;"), used=used, used_forms=forms)
 
 
+_DAY = len("2026-01-31")
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT")
 
 

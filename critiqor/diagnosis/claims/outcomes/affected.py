@@ -77,10 +77,18 @@ def is_change(call: EpisodeCall) -> bool:
     return not call.line or not _keeps_files(call.line)
 
 
+_DISCARDS = re.compile(r"(?:sleep \S+; *)?curl(?![^|;&]* (?:-X|--request|-d|--data|-F|-T)\b)[^|;&]* -o /dev/null\b")
+
+
+def is_probe(line: str) -> bool:
+    """Return whether a command line begins with a request whose answer is thrown away, except for its status."""
+    return _DISCARDS.match(line) is not None
+
+
 def _keeps_files(line: str) -> bool:
     """Return whether a command line only reads, or records in a repository what is there: what was checked stays."""
     plan = plan_of(line)
-    if plan.reads_only:
+    if plan.reads_only or is_probe(line):
         return True
     names = {program.names[-2] if len(program.names) > 1 else program.name for program in plan.doers}
     return bool(names) and names <= _RECORDING and _SWITCHES.search(line) is None

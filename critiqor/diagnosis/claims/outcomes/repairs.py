@@ -6,6 +6,7 @@ import re
 
 from critiqor.diagnosis.claims.call_arguments import decoded_arguments, have_same_target, named_paths
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.claims.outcomes.affected import is_probe
 from critiqor.diagnosis.claims.outcomes.alternatives import corrects, reaches_same
 from critiqor.diagnosis.claims.outcomes.check_classes import check_classes
 from critiqor.diagnosis.claims.outcomes.news import name_same, with_later_news
@@ -90,11 +91,16 @@ _MAKING = frozenset(
 """Programs after which something is there, also if they fail because it was there."""
 
 
+_STOPPED = re.compile(r"systemctl (?:stop|disable)\b.*\bis-active\b")
+
+
 def _is_as_wanted(call: EpisodeCall) -> bool:
     """Return whether a command failed only because what it removes or makes was gone, or there, already."""
     programs = {program.name for program in plan_of(call.line).programs} if call.line else set()
     if not programs:
         return False
+    if _STOPPED.search(call.line) and call.text.strip() == "inactive":
+        return True
     return (programs <= _REMOVAL and reports_absence(call.text)) or (
         programs <= _MAKING and reports_already_done(call.text)
     )
@@ -158,6 +164,8 @@ def resolves(later: EpisodeCall, call: EpisodeCall) -> bool:
     """Return whether a later call repaired what a call failed to do, or shows that it has finished."""
     if corrects(later, call):
         return True
+    if is_probe(call.line) and later.has_effect and later.meaning.state == "success":
+        return True  # what was to be reached was reached
     # What a result means is read last: most calls are of another kind than those that can repair this one.
     is_of_kind = later.is_check if call.is_check else later.has_effect or later.tool == call.tool
     if not is_of_kind and call.meaning.state != "not_final":

@@ -257,7 +257,7 @@ class Counterparts:
             return None
         if (share := self._wrong_share(place)) is not None:
             return share
-        if evidence.supports(value):
+        if evidence.supports(value) and not evidence.supports_by_chance(value):
             return None
         directory = evidence.directory
         near = [fact for fact in directory.of(place.records) if self._may_mean(place, fact)]

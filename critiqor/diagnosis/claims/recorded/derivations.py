@@ -23,6 +23,10 @@ MAX_RUN = 12
 MAX_RESULTS = 60_000
 FEW = 6
 """With at most so many numbers, any two of them are combined."""
+SPREAD = 2.0
+"""Numbers of one size differ by this factor at the most."""
+MAX_CHANCE = 0.25
+"""Maximum probability with which any number of a size is among the results of a computation."""
 MAX_OPERANDS = 40
 """Maximum number of operands that are combined with numbers from elsewhere."""
 
@@ -39,6 +43,12 @@ class Sorted:
         numbers = self.numbers
         place = bisect_left(numbers, number - tolerance)
         return place < self._size and numbers[place] <= number + tolerance
+
+    def is_dense(self, number: float, tolerance: float) -> bool:
+        """Return whether so many numbers are of this size that some other number would be found as well."""
+        low, high = sorted((number / SPREAD, number * SPREAD))
+        near = bisect_left(self.numbers, high) - bisect_left(self.numbers, low)
+        return near * 2 * tolerance > MAX_CHANCE * (high - low)
 
     def has_any(self, numbers: Iterable[float], tolerance: float) -> bool:
         """Return whether one of them is as near as the tolerance to any of these."""
@@ -111,6 +121,10 @@ class Derivations:
         if self._amounts is None:
             self._amounts = self._sorted(self._all_amounts())
         return self._amounts.has(number, tolerance)
+
+    def is_by_chance(self, number: float, tolerance: float) -> bool:
+        """Return whether nearly every ratio of a size follows."""
+        return self._shares is not None and self._shares.is_dense(number, tolerance)
 
     def has_share(self, number: float, tolerance: float) -> bool:
         """Return whether a number is a ratio of what belongs together; 100 times as much is a percentage."""

@@ -39,7 +39,7 @@ class Record(NamedTuple):
     """Texts that say what the record is about; the first one is its label."""
     cells: tuple[Cell, ...]
     is_structured: bool
-    """Whether it is an object or a row, so that names and numbers are told apart."""
+    """Whether it is an object or a row, so that names and numbers can be distinguished."""
 
 
 def records_in(text: str) -> list[Record]:

@@ -48,6 +48,7 @@ _OTHER = {
     ("length", 1e-3): "mm",
     ("length", 1e-2): "cm",
     ("length", 1e3): "km kilometer kilometers kilometre kilometres kilómetros quilômetros км 公里",
+    ("length", 0.3048): "ft foot feet",
     ("length", 1609.344): "mi mile miles meile meilen milla millas",
     ("weight", 1.0): "kg kilo kilos kilogram kilograms кг 公斤",
     ("weight", 1e-3): "gram grams gramm gramos grammes",
@@ -91,6 +92,8 @@ def unit_at(text: str, start: int, end: int) -> Unit:
     """Return the unit of the number at a place of a text: behind it, or before it."""
     if text[end - 1 : end].isalpha():
         return UNITS["s"]  # a duration in several units, as seconds
+    if text[end : end + 1] == "-" and text[end + 1 : end + 2].isalpha():
+        end += 1  # a 1,284-metre bridge
     if behind := _BEHIND.match(text, end):
         word = behind[1].lower().replace(" ", "")
         if (unit := UNITS.get(word)) is not None:

@@ -184,4 +184,11 @@ def _is_exception(path: str, now: str) -> bool:
     """Return whether an added setting is a switch or a list that lets something pass."""
     if now.lower() in _FALSE:
         return "." not in path and any(map(_STRICT.match, _words(path)))
+    if _LEVEL_NAMES.fullmatch(_name(path).lower()):
+        return _LEVELS.get(now.lower()) == _LENIENT_LEVEL
     return any(map(_LENIENT.match, _words(_name(path)))) and now not in ("", "[]", "{}")
+
+
+_LENIENT_LEVEL = 1
+_LEVEL_NAMES = re.compile(r"severity|enforcement|on_?(?:fail\w*|error|violation)|failure_?(?:mode|action|policy)")
+"""Names of settings that say how bad a violation is."""

@@ -1,11 +1,11 @@
-"""Installation of skills: scan the files, let plugins block the installation, copy them to the skills folder."""
+"""Installation of skills and plugins: scan the files, let plugins block the installation, copy them to their folder."""
 
 from __future__ import annotations
 
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -24,6 +24,22 @@ _RULES = (
 )
 
 
+class Installable(NamedTuple):
+    """What can be installed."""
+
+    type: str
+    """Its type in the event of `before_install`."""
+    description: str
+    """The file with its front matter, which names it."""
+    folder: str
+    """Where it is installed, in the state folder."""
+
+
+SKILL = Installable("skill", "SKILL.md", "skills")
+PLUGIN = Installable("plugin", "HOOK.md", "hooks")
+"""A folder with internal hooks."""
+
+
 class InstallBlockedError(CritiqorError):
     """A plugin has blocked an installation."""
 
@@ -37,13 +53,13 @@ class ScanFinding(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def scan(folder: Path) -> list[ScanFinding]:
-    """Scan the files of a skill; raises `UsageError` for too many files and for symbolic links."""
+    """Scan the files of a skill or plugin; raises `UsageError` for too many files and for symbolic links."""
     findings: list[ScanFinding] = []
     files = sorted(folder.rglob("*"))
     if len(files) > MAX_FILES:
         raise UsageError(
             f"{folder} has more than {MAX_FILES} files",
-            fix="give the folder that contains SKILL.md, not a parent folder",
+            fix="give the folder of the skill or plugin, not a parent folder",
         )
     for file in files:
         if file.is_symlink():
@@ -61,25 +77,24 @@ def scan(folder: Path) -> list[ScanFinding]:
     return findings
 
 
-async def install_skill(source: Path, skills_folder: Path, hooks: PluginHooks) -> Path:
-    """Install the skill in a folder and return its new folder. An installed skill of that name is replaced."""
+async def install(kind: Installable, source: Path, state_folder: Path, hooks: PluginHooks) -> Path:
+    """Install the skill or plugin in a folder and return its new folder. An installed one of that name is replaced."""
     try:
-        head = read_front_matter(source / "SKILL.md", MAX_FILE_BYTES)
+        head = read_front_matter(source / kind.description, MAX_FILE_BYTES)
     except ValueError as error:
-        raise UsageError(
-            f"{source} does not contain a skill: {error}", fix="give a folder that contains SKILL.md"
-        ) from error
+        problem = f"{source} does not contain a {kind.type}: {error}"
+        raise UsageError(problem, fix=f"give a folder that contains {kind.description}") from error
     name = str(head.get("name") or source.name)
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name[:80]!r} is not a valid skill name", fix="use letters, digits, dots and dashes")
+        raise UsageError(f"{name[:80]!r} is not a valid {kind.type} name", fix="use letters, digits, dots and dashes")
     findings = scan(source)
     scanned = {"status": "findings" if findings else "ok", "findings": msgspec.to_builtins(findings)}
     event: dict[str, Any] = {
-        "targetType": "skill",
+        "targetType": kind.type,
         "targetName": name,
         "sourcePath": str(source),
         "sourcePathKind": "directory",
-        "request": {"kind": "skill-install", "mode": "install"},
+        "request": {"kind": f"{kind.type}-install", "mode": "install"},
         "builtinScan": scanned,
     }
     decided = await hooks.run("before_install", event, {"origin": "critiqor"})
@@ -88,8 +103,9 @@ async def install_skill(source: Path, skills_folder: Path, hooks: PluginHooks) -
             f"{name} was not installed: {decided.get('blockReason') or 'a plugin blocked it'}",
             fix="check the configuration of that plugin",
         )
-    target, staged = skills_folder / name, skills_folder / f".{name}-{uuid4().hex[:8]}"
-    skills_folder.mkdir(parents=True, exist_ok=True)
+    folder = state_folder / kind.folder
+    target, staged = folder / name, folder / f".{name}-{uuid4().hex[:8]}"
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         shutil.copytree(source, staged)
         if target.exists():

@@ -1,0 +1,35 @@
+"""A real OpenClaw whose disk is full from some write of the recording on: its answer stays, every loss is counted.
+
+The number of writes that are tried is `CRITIQOR_FAULTS`; the default is for `make test`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from openclaw.rig import FINAL_WORDS, LOCAL_TURN, rig
+
+TRIES = int(os.environ.get("CRITIQOR_FAULTS", "2"))
+PRELOADED = Path(__file__).parents[1] / "faults" / "full_disk.mjs"
+WRITES = 40
+"""About as many as the recording of this turn makes."""
+
+
+@pytest.mark.parametrize("first", range(3, WRITES, max(1, WRITES // TRIES)))
+def test_what_a_full_disk_refuses_is_counted_exactly(version: str, first: int, tmp_path: Path) -> None:
+    with rig(tmp_path, version) as made:
+        made.environment |= {"NODE_OPTIONS": f"--import={PRELOADED}", "FULL_DISK_FROM": str(first)}
+        done = made.monitor(*LOCAL_TURN)
+        assert done.returncode == 0, done.stderr
+        assert FINAL_WORDS in done.stdout
+        made.finalize()
+        coverage = made.evidence()["coverage"]
+        witness = coverage["witness"]
+        assert witness["produced"] == coverage["journal_lines"] + witness["lost"]
+        assert witness["lost"] == coverage["missing_records"] + coverage["damaged_records"]
+        assert witness["lost"] > 0
+        assert witness["produced"] >= 30
+        assert not any(witness[name] for name in ("removed", "changed", "inserted", "irregular_reports", "altered"))
+        assert "records_lost" in made.critiqor("show", "run_001", "--json").stdout
