@@ -23,6 +23,7 @@ def main() -> None:
         "finalize.py",
         "diagnosis.py",
         "contracts.py",
+        "live.py",
         "timeline.py",
         "determinism.py",
         "startup.py",

@@ -42,7 +42,7 @@ def _index() -> str:
         "| code | meaning |\n| --- | --- |\n"
         "| 0 | success |\n| 1 | error; the message names the cause and the next command |\n"
         "| 2 | invalid command line, setting or policy |\n"
-        "| 3 | a gate failed: `check`, `lab run` |\n"
+        "| 3 | a gate failed: `check`, `lab run`, `monitor --check`; or a limit of the policy ended `monitor` |\n"
         "| 124, 127, 130 | timed out, OpenClaw not found, interrupted |\n\n"
         "`monitor` returns the exit code of OpenClaw. With `--json`, errors are JSON too: [schemas](schemas.md).\n"
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from critiqor.live.verdict import LIVE_SCHEMA, LiveVerdict
 from critiqor.model.diagnosis import DIAGNOSIS_SCHEMA
 from critiqor.model.event import Event
 from critiqor.model.evidence import EVIDENCE_SCHEMA, Coverage, Metrics
@@ -44,6 +45,7 @@ class Evidence(msgspec.Struct, kw_only=True):
 SCHEMAS: dict[str, type[msgspec.Struct]] = {
     DIAGNOSIS_SCHEMA: SealedDiagnosis,
     EVIDENCE_SCHEMA: Evidence,
+    LIVE_SCHEMA: LiveVerdict,
     RECORD_SCHEMA: SessionRecord,
     REPORT_SCHEMA: RunReport,
     ALERT_SCHEMA: Message,

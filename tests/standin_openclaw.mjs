@@ -5,6 +5,7 @@
 //
 //   standin_openclaw.mjs agent [--tools N] [--exit CODE] [--hang] [--kill-self] [--crash-in-tool]
 //     [--shell COMMAND]   the second tool call runs this command
+//     [--slow MS]         each tool call takes this long
 //   standin_openclaw.mjs gateway run          loads its plugins and, for the input line "turn", plays a turn
 //   standin_openclaw.mjs plugins install|uninstall …, config patch --stdin
 
@@ -66,7 +67,7 @@ async function tool(toolCallId, toolName, params, { text, exitCode }) {
   stream("tool", { phase: "start", name: toolName, toolCallId, args: params });
   hook("before_tool_call", { toolName, params, toolCallId });
   if (option("--crash-in-tool") > 0) process.kill(process.pid, "SIGKILL");
-  await pause(2);
+  await pause(numberAfter("--slow", 2));
   const result = { content: [{ type: "text", text }], details: { status: "completed", exitCode } };
   stream("tool", { phase: "result", name: toolName, toolCallId, isError: false, result });
   hook("after_tool_call", { toolName, params, toolCallId, result, durationMs: 2 });

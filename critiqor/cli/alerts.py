@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,17 @@ from critiqor.cli.output import say, warn
 from critiqor.errors import CritiqorError
 
 if TYPE_CHECKING:
+    from critiqor.live.announcements import Announcement
+    from critiqor.live.verdict import LiveLimit
+    from critiqor.notifications.alert import Alert
     from critiqor.notifications.delivery import ChannelReport
     from critiqor.notifications.notifier import Notifier
     from critiqor.run.store import Run
 
 FINALIZE_SECONDS = 5.0
 """Most seconds by which alerts delay `critiqor finalize`; what is not sent by then waits in the outbox."""
+LIVE_SECONDS = 30.0
+"""Seconds for which an alert is delivered in the background while a run is recorded, before it waits."""
 OTHER_SECONDS = 2.0
 """The same for any other verb, if alerts of an earlier process wait."""
 
@@ -73,6 +79,50 @@ def announce_findings(run: Run, notifier: Notifier) -> None:
     for report in notifier.deliver(FINALIZE_SECONDS):
         for sentence in describe_waiting(report):
             say(f"{sentence}\n  → {add_runs_dir('critiqor notify flush')}")
+
+
+class LiveAlerts:
+    """Announces what the live diagnosis of runs reports, and delivers it in the background."""
+
+    def __init__(self, notifiers: Mapping[Path, Notifier]) -> None:
+        """`notifiers` are those of the runs folders; folders without channels have none."""
+        self._notifiers = notifiers
+
+    @classmethod
+    def of_folders(cls, folders: Iterable[Path], policy: Path | None) -> LiveAlerts:
+        """Return the alerts for the channels of the settings and of a policy."""
+        opened = {folder: open_notifier(folder, policy) for folder in folders}
+        return cls({folder: notifier for folder, notifier in opened.items() if notifier is not None})
+
+    def announce(self, run: Run, news: Announcement | LiveLimit) -> None:
+        """Write an alert about a finding or an exceeded limit into the outbox, and begin to deliver it."""
+        notifier = self._notifiers.get(run.paths.runs_dir)
+        if notifier is None:
+            return
+        try:
+            notifier.announce([_live_alert(run, news)])
+        except (CritiqorError, OSError) as error:
+            warn(f"an alert about {run.id} could not be written: {_reason(error)}")
+            return
+        notifier.start(LIVE_SECONDS)
+
+    def finish(self) -> None:
+        """Deliver for a short time what waits; what is not sent by then waits in the outbox."""
+        for notifier in self._notifiers.values():
+            with contextlib.suppress(CritiqorError, OSError):
+                notifier.deliver(OTHER_SECONDS)
+
+
+def _live_alert(run: Run, news: Announcement | LiveLimit) -> Alert:
+    from critiqor.live.announcements import Announcement
+    from critiqor.model import Scope
+    from critiqor.notifications.alert import alert_of, limit_alert
+
+    head = run.head()
+    if isinstance(news, Announcement):
+        return alert_of(news.finding.as_finding(), head, news.kind, command=add_runs_dir(news.command))
+    place = Scope(news.session_key, news.agent_run_id)
+    return limit_alert(news.name, news.text, place, head, command=add_runs_dir(f"critiqor watch {run.id}"))
 
 
 def deliver_waiting(runs_dir: str) -> None:

@@ -17,6 +17,7 @@ VERBS = {
     "monitor": "Launch OpenClaw in this terminal and record it.",
     "attach": "Record an OpenClaw that runs as a service.",
     "detach": "Remove the recorder from an OpenClaw service.",
+    "guard": "Diagnose attached recordings while they are recorded, and act on limits.",
     "watch": "Follow a run while it is recorded.",
     "finalize": "Seal the recorded evidence and diagnose it.",
     "abort": "Stop recording without sealing; the recorded events are kept.",

@@ -8,12 +8,16 @@ import msgspec
 
 from critiqor.cli.hints import add_runs_dir
 from critiqor.errors import CritiqorError
+from critiqor.live.verdict import LiveSession, LiveVerdict, read_live
 from critiqor.model.diagnosis import Readiness
-from critiqor.model.formatting import format_cost
+from critiqor.model.formatting import format_cost, format_session
 from critiqor.model.usage import Cost
 from critiqor.run.owner import is_abandoned
 from critiqor.run.store import Run
 from critiqor.run.view import RunView
+
+MAX_SESSIONS = 3
+"""Maximum number of sessions that are named of a run in progress, the worst ones."""
 
 
 class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +44,8 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     headline: str | None = None
     sessions: str | None = None
     """The worst session, whose trust it is, and how the others are judged; null if there are not several."""
+    so_far: bool = False
+    """Whether it is still being recorded, and the verdict is that of what was recorded so far."""
 
     @property
     def description(self) -> str:
@@ -82,8 +88,7 @@ def _list_readable(view: RunView) -> RunRow:
     }
     if brief is None:
         # `critiqor show` says why there is no diagnosis. The headline in the record is only a copy of it.
-        listed = ListedRun(**known, ended=is_abandoned(head))
-        return RunRow(listed, "-")
+        return _list_live(ListedRun(**known, ended=is_abandoned(head)), read_live(view.run))
     diagnosis, verdict = brief
     cost: Cost = diagnosis.cost_analysis.cost
     listed = ListedRun(
@@ -99,3 +104,28 @@ def _list_readable(view: RunView) -> RunRow:
         sessions=verdict.sessions,
     )
     return RunRow(listed, format_cost(cost))
+
+
+def _list_live(listed: ListedRun, live: LiveVerdict | None) -> RunRow:
+    """Return the row of a run without a diagnosis, with what its live verdict says of it so far."""
+    if live is None or listed.status not in ("MONITORING", "FINALIZING"):
+        return RunRow(listed, "-")
+    several = len(live.sessions) + live.sessions_left_out > 1
+    known = msgspec.structs.replace(
+        listed,
+        events=live.events,
+        trust=live.trust_score,
+        verdict=live.readiness,
+        cost_usd=live.cost_usd,
+        cost_is_whole=not live.cost_is_partial,
+        cost_is_estimated=live.cost_is_estimated,
+        headline=live.headline or "no finding so far",
+        sessions="; ".join(map(_describe_session, live.sessions[:MAX_SESSIONS])) if several else None,
+        so_far=True,
+    )
+    return RunRow(known, format_cost(live.cost))
+
+
+def _describe_session(session: LiveSession) -> str:
+    state = "working" if session.is_working else "idle"
+    return f"{format_session(session.session_key)} {session.readiness}, {format_cost(session.cost)}, {state}"

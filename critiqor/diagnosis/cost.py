@@ -22,28 +22,30 @@ MAX_TURNS = 100
 
 
 class _Totals(msgspec.Struct, frozen=True, eq=False):
-    """The three totals to which the usage of a model call is added."""
+    """The totals to which the usage of a model call is added."""
 
     total: Usage
     model: ModelUsage
     turn: TurnUsage
+    session: Usage
 
     @property
-    def all(self) -> tuple[Usage, Usage, Usage]:
+    def all(self) -> tuple[Usage, Usage, Usage, Usage]:
         """All of them."""
-        return self.total, self.model, self.turn
+        return self.total, self.model, self.turn, self.session
 
 
 class Ledger:
-    """Adds up the usage of every model call: in total, by model and by agent run."""
+    """Adds up the usage of every model call: in total, by model, by agent run and by session."""
 
     def __init__(self) -> None:
         self._total = Usage()
         self._models: dict[tuple[str | None, str | None], ModelUsage] = {}
         self._turns: dict[Scope, TurnUsage] = {}
+        self._sessions: dict[str | None, Usage] = {}
         self._latest: tuple[object, ...] = ()
         """Provider, model, session and agent run of the last model call."""
-        self._latest_totals = _Totals(self._total, ModelUsage(provider=None, model=None), TurnUsage(scope=Scope()))
+        self._latest_totals: _Totals | None = None
         """The totals to which it was added."""
         self._late_usage = LateUsage[_Totals]()
         self._hidden_calls = HiddenCalls()
@@ -98,13 +100,16 @@ class Ledger:
     def _totals_of(self, event: Event) -> _Totals:
         payload = event.payload
         key = (payload.get("provider"), payload.get("model"), event.session_key, event.agent_run_id)
-        if key != self._latest:
+        if self._latest_totals is None or key != self._latest:
             provider, model = _text(key[0]), _text(key[1])
             by_model = self._models.get((provider, model))
             if by_model is None:
                 by_model = self._models[provider, model] = ModelUsage(provider=provider, model=model)
             turn = self._turn(Scope(event.session_key, event.agent_run_id))
-            self._latest, self._latest_totals = key, _Totals(self._total, by_model, turn)
+            session = self._sessions.get(event.session_key)
+            if session is None:
+                session = self._sessions[event.session_key] = Usage()
+            self._latest, self._latest_totals = key, _Totals(self._total, by_model, turn, session)
         return self._latest_totals
 
     def _turn(self, scope: Scope) -> TurnUsage:
@@ -137,25 +142,19 @@ class Ledger:
             per_turn=turns[:MAX_TURNS],
         )
 
+    @property
+    def total_cost(self) -> Cost:
+        """The cost of all model calls so far."""
+        return _rounded(self._total.cost)
+
     def session_costs(self) -> dict[str | None, Cost]:
         """Return the cost of the model calls of each session that has any."""
-        costs: dict[str | None, Cost] = {}
-        for turn in self._turns.values():
-            if turn.model_calls or turn.agent_runs_with_hidden_calls:
-                known = costs.get(turn.scope.session_key)
-                costs[turn.scope.session_key] = turn.cost if known is None else _sum(known, turn.cost)
-        return costs
+        costs = {key: usage.cost for key, usage in self._sessions.items()}
+        return {key: _rounded(cost) for key, cost in costs.items() if cost.model_calls}
 
 
-def _sum(one: Cost, other: Cost) -> Cost:
-    prices = [cost.usd for cost in (one, other) if cost.usd is not None]
-    return Cost(
-        usd=round(sum(prices), 6) if prices else None,
-        is_partial=one.is_partial or other.is_partial,
-        is_estimated=one.is_estimated or other.is_estimated,
-        model_calls=one.model_calls + other.model_calls,
-        tokens=one.tokens + other.tokens,
-    )
+def _rounded(cost: Cost) -> Cost:
+    return cost if cost.usd is None else cost._replace(usd=round(cost.usd, 6))
 
 
 def _add(totals: _Totals, usage: dict[str, object]) -> None:

@@ -254,12 +254,20 @@ class Detection:
     def _with_recording(self, drafts: list[Draft]) -> list[Draft]:
         """Return the findings of agent runs and sessions, and those about the process and the recording."""
         recording = self._recording
-        if recording.error_of("timeout") is not None:
+        if recording.error_of("timeout", "limit") is not None:
             # The supervisor ended all agent runs, so a timeout of an agent run is the same failure.
             drafts = [draft for draft in drafts if draft.type != TIMEOUT]
+        if (limit := recording.error_of("limit")) is not None:
+            # Agent runs that failed after the limit was exceeded did so because they were ended.
+            since = str(limit.payload.get("event_id") or limit.event_id)
+            drafts = [each for each in drafts if each.type != AGENT_FAILURE or (each.first_bad_step or "") < since]
+        if recording.exceeded_limits:
+            aborted = {event.payload.get("agent_run_id") for event in recording.exceeded_limits}
+            drafts = [each for each in drafts if each.type != AGENT_FAILURE or each.scope.agent_run_id not in aborted]
         around = [draft for detector in self._around for draft in detector.findings()]
         by_itself = (recording.exit_code or 0) < SIGNAL_EXIT_BASE and recording.process_end is not None
-        if by_itself and _last_run_failed(recording, [*drafts, *around]):
+        was_ended = recording.error_of("limit") is not None
+        if by_itself and not was_ended and _last_run_failed(recording, [*drafts, *around]):
             # An exit code that is explained by the failure of an agent run is reported as that failure.
             around = [draft for draft in around if draft.type != PROCESS_FAILURE]
         return [*drafts, *without_explained(around)]

@@ -18,6 +18,7 @@ from critiqor.diagnosis.cost import COST_EVENTS, Ledger
 from critiqor.diagnosis.detection import Detection
 from critiqor.diagnosis.detector import EventDetector
 from critiqor.diagnosis.detectors import BUILT_IN
+from critiqor.diagnosis.detectors.inspection_incomplete import TYPE as INSPECTION_INCOMPLETE
 from critiqor.diagnosis.detectors.timeout import is_timeout
 from critiqor.diagnosis.detectors.tool_misuse import with_true_advice
 from critiqor.diagnosis.drafts.cited_events import cite_events
@@ -28,7 +29,7 @@ from critiqor.diagnosis.playbook import playbook
 from critiqor.diagnosis.recording import Recording
 from critiqor.diagnosis.registry import DetectorRegistry
 from critiqor.diagnosis.runs.totals import Totals
-from critiqor.diagnosis.scoring import RECORDER_TYPES, SessionFacts, confidence_lost, judge
+from critiqor.diagnosis.scoring import RECORDER_TYPES, Judgement, SessionFacts, confidence_lost, judge
 from critiqor.diagnosis.waste import Waste, WastedCalls
 from critiqor.model import (
     SEVERITIES,
@@ -47,6 +48,7 @@ from critiqor.model import (
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import sanitize_line
 from critiqor.model.timeline import TimelineSummary
+from critiqor.model.usage import Cost
 from critiqor.spans.agent_run import AgentRun
 
 ENGINE_VERSION = "1.0.0"
@@ -84,6 +86,14 @@ class _Cause(NamedTuple):
     """Whether it belongs to the process or the recording, and not to agent runs without a session."""
 
 
+class Spending(NamedTuple):
+    """The cost of model calls."""
+
+    total: Cost
+    sessions: dict[str | None, Cost]
+    """That of each session with model calls."""
+
+
 class Diagnoser:
     """Observes every event of a recording once, and diagnoses the recording."""
 
@@ -96,6 +106,10 @@ class Diagnoser:
         self._detection = Detection(self._recording, BUILT_IN, self._totals)
         self._session_numbers: dict[str, int] = {}
         """The sessions in the order in which they appear."""
+        self._sessions_of_runs: dict[str | None, None] = {}
+        """Sessions with agent runs, in order of start."""
+        self._latest: AgentRun | None = None
+        """The agent run of the last event."""
         self._waste: dict[_Cause, Waste] = {}
         """Waste of each finding of the last call of `findings`, by cause."""
 
@@ -111,6 +125,10 @@ class Diagnoser:
             if event.event_type in COST_EVENTS:
                 self._ledger.observe(event)
             self._detection.observe()
+            latest = self._recording.builder.latest
+            if latest is not self._latest and latest is not None:
+                self._latest = latest
+                self._sessions_of_runs.setdefault(latest.scope.session_key)
             if self._waste and event.event_type == "agent_end":
                 for waste in self._waste.values():
                     waste.read_late_usage()
@@ -130,15 +148,38 @@ class Diagnoser:
 
         A tool call, and the spans that started after it, are judged once it has returned.
         """
-        self._recording.coverage = coverage
-        claims = self._recording.builder.claims.drafts_so_far()
-        drafts = without_explained([*self._detection.findings(), *claims], self._detection.explained)
+        return self.judgement(coverage).findings
+
+    def judgement(self, coverage: Coverage, *, is_recording: bool = False) -> Judgement:
+        """Return the findings so far and the scores of the sessions, as if those under way had ended well.
+
+        Findings about OpenClaw's timeline are made by `conclude` only. More events may follow. With `is_recording`, it
+        is no finding that the recorder has not seen an agent yet, and claims are checked when an agent run has ended.
+        """
+        recording = self._recording
+        recording.coverage = coverage
+        claims = recording.builder.claims
+        so_far = claims.drafts_so_far(is_recording=is_recording)
+        drafts = without_explained([*self._detection.findings(), *so_far], self._detection.explained)
+        if is_recording:
+            drafts = [draft for draft in drafts if draft.type != INSPECTION_INCOMPLETE]
         drafts += self._drafts_of_events(is_over=False)
         causes = _by_cause(self._advised(drafts))
         self._waste = {cause: self._waste.get(cause) or Waste() for cause in causes}
         found = [_finding(cause, same, self._waste[cause]) for cause, same in causes.items()]
-        is_observed = self._recording.can_be_judged
-        return judge(_ordered(found, is_observed=is_observed), is_observed=is_observed).findings
+        is_observed = recording.can_be_judged
+        lost = confidence_lost(coverage, recording.builder.languages.coverage, hollow=recording.is_hollow)
+        return judge(
+            _ordered(found, is_observed=is_observed),
+            self._sessions_so_far(),
+            confidence=100 - sum(lost.values()),
+            is_observed=is_observed,
+            tasks=claims.tasks_so_far(),
+        )
+
+    def spending(self) -> Spending:
+        """Return the cost of the model calls so far."""
+        return Spending(self._ledger.total_cost, self._ledger.session_costs())
 
     def conclude(
         self,
@@ -213,6 +254,23 @@ class Diagnoser:
         """Return drafts whose advice fits the whole recording: a detector of one agent run does not know the others."""
         return [with_true_advice(draft, self._recording.builder.tools) for draft in drafts]
 
+    def _sessions_so_far(self) -> list[SessionFacts]:
+        """Return what is known of the sessions without a look at each of their agent runs."""
+        costs = self._ledger.session_costs()
+        keys = list(self._sessions_of_runs)
+        if len(keys) > 1 and None in keys and not self._has_runs_without_session():
+            keys.remove(None)
+        return [
+            SessionFacts(
+                session_key=key, number=None if key is None else self._session_numbers.get(key), cost=costs.get(key)
+            )
+            for key in keys
+        ]
+
+    def _has_runs_without_session(self) -> bool:
+        # Stray events without a session are not a session.
+        return any(run.has_history for run in self._recording.runs if run.scope.session_key is None)
+
     def _session_facts(self, runs: list[AgentRun]) -> list[SessionFacts]:
         """Return what is known of the sessions of these agent runs, in order of start."""
         costs = self._ledger.session_costs()
@@ -220,9 +278,8 @@ class Diagnoser:
         sessions: dict[str | None, list[AgentRun]] = {}
         for run in runs:
             sessions.setdefault(run.scope.session_key, []).append(run)
-        if len(sessions) > 1 and not any(run.has_history for run in sessions.get(None, ())):
-            # Stray events without a session are not a session.
-            sessions.pop(None, None)
+        if len(sessions) > 1 and None in sessions and not self._has_runs_without_session():
+            del sessions[None]
         for key, members in sessions.items():
             # A request that was saved before its agent run was known is not an agent run.
             named = [run for run in members if run.scope.agent_run_id is not None or run.has_begun]
@@ -345,6 +402,8 @@ _REPORTED = "the agent reported it"
 def _outcome(recording: Recording) -> Outcome:
     if recording.error_of("timeout") is not None:
         return Outcome("timed_out", _SUPERVISED)
+    if recording.error_of("limit") is not None:
+        return Outcome("interrupted", "Critiqor stopped it because of a limit")
     if recording.was_asked_to_stop:
         return Outcome("interrupted", _SUPERVISED)
     if recording.process_errors:

@@ -15,6 +15,8 @@ STOP_EXIT_CODES = frozenset((128 + 1, 128 + 2, 128 + 15))
 
 STARTUP_MS = 60_000
 """Milliseconds in which OpenClaw loads the recorder; if it is stopped earlier, a missing recorder is no fault."""
+MAX_LIMITS = 1000
+"""Maximum number of exceeded limits that are kept."""
 _RUN_EVENTS = frozenset(("agent_start", "agent_end", EventType.TOOL_OUTPUT))
 """Events after which an agent run may have begun, ended or started a subagent, besides those of subagents."""
 _BLIND_REASONS = frozenset(("recorder_not_attached", "records_not_written"))
@@ -33,6 +35,8 @@ class Recording:
         self.process_errors: list[Event] = []
         self.not_attached: Event | None = None
         """The event with which the monitor reported that the recorder was not attached, or could not write."""
+        self.exceeded_limits: list[Event] = []
+        """Limits because of which agent runs were aborted, or should have been; only the first ones."""
         self.first_event: str | None = None
         """Id of the first event."""
         self.last_event: Event | None = None
@@ -71,6 +75,9 @@ class Recording:
             self.process_start = event
         elif kind == EventType.PROCESS_END:
             self.process_end = event
+        elif kind == "limit_exceeded":
+            if len(self.exceeded_limits) < MAX_LIMITS:
+                self.exceeded_limits.append(event)
         elif kind == EventType.ERROR:
             if str(event.payload.get("reason")) in _BLIND_REASONS:
                 self.not_attached = event
@@ -166,7 +173,7 @@ class Recording:
     @property
     def was_asked_to_stop(self) -> bool:
         """Whether the process was stopped deliberately."""
-        return self.error_of("interrupted") is not None or self.exit_code in STOP_EXIT_CODES
+        return self.error_of("interrupted", "limit") is not None or self.exit_code in STOP_EXIT_CODES
 
     @property
     def was_stopped_before_agents(self) -> bool:

@@ -119,6 +119,7 @@ def _record_probe(folder: Path, openclaw_command: str, environment: Mapping[str,
             openclaw_command=openclaw_command,
             arguments=("agent", "--local", "--agent", "main", "--message", "probe"),
             timeout=PROBE_TIMEOUT_SECONDS,
+            live=False,
         )
         path = {"PATH": environment.get("PATH", os.defpath)}
         result = monitor_openclaw(options, say=lambda _: None, environment={**home, **path}, output=log)

@@ -10,6 +10,7 @@ saved_file       identify and restore the original of a changed configuration fi
 settings_lock    a lock between recordings and changes of OpenClaw's settings
 config_patch     patches of settings
 command_runner   run OpenClaw's own commands for plugins and settings
+gateway_calls    abort an agent run of a running gateway
 command_line     parse an OpenClaw command line
 environment      environment variables for OpenClaw's timeline and Node's profiles
 json5            read JSON5, the format of OpenClaw's configuration
@@ -28,6 +29,7 @@ from critiqor.openclaw.command_line import (
 from critiqor.openclaw.command_runner import OpenClawCommands
 from critiqor.openclaw.configuration import ConfigurationFile, locate_configuration
 from critiqor.openclaw.environment import Diagnostics, profiling_environment, timeline_diagnostics
+from critiqor.openclaw.gateway_calls import GatewayCalls, client_environment, runs_gateway
 from critiqor.openclaw.installation import (
     Installation,
     find_openclaw,
@@ -54,6 +56,7 @@ __all__ = [
     "AttachmentPlan",
     "ConfigurationFile",
     "Diagnostics",
+    "GatewayCalls",
     "Installation",
     "Json5Error",
     "Obstacle",
@@ -61,6 +64,7 @@ __all__ = [
     "Overlay",
     "PluginPolicy",
     "SettingsLock",
+    "client_environment",
     "command_words",
     "container_of",
     "find_openclaw",
@@ -74,6 +78,7 @@ __all__ = [
     "profile_of",
     "profiling_environment",
     "read_plugin_policy",
+    "runs_gateway",
     "timeline_diagnostics",
     "why_blocked",
     "write_overlay",

@@ -4,36 +4,47 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from critiqor.errors import CritiqorError, OpenClawNotFoundError, UsageError
+from critiqor.errors import CritiqorError, OpenClawNotFoundError
+from critiqor.live.verdict import LiveLimit, limit_facts, stop_result
 from critiqor.model import Metadata
 from critiqor.openclaw import (
     Diagnostics,
+    GatewayCalls,
     Installation,
     Overlay,
     SettingsLock,
+    client_environment,
     command_words,
-    container_of,
     find_openclaw,
     ignores_bundled_plugins_dir,
-    is_detached_exec,
     locate_configuration,
     plugin_digest,
-    plugin_folder,
     profiling_environment,
+    runs_gateway,
     timeline_diagnostics,
     write_overlay,
-    writes_configuration,
 )
 from critiqor.recording.backend_transcripts import complete_recording
+from critiqor.recording.live_worker import LiveWorker
+from critiqor.recording.monitor_options import (
+    DEFAULT_ARGUMENTS,
+    Announce,
+    MonitorOptions,
+    MonitorResult,
+    check_can_be_recorded,
+    describe_end,
+    recorder_environment,
+)
 from critiqor.recording.recorder_watch import RecorderWatch
 from critiqor.recording.resources import ResourceSampler
-from critiqor.recording.stop import describe_left
 from critiqor.recording.supervisor import ChildEnd, Supervisor
 from critiqor.recording.user_commands import TERMINAL_COMMANDS, UserCommand, UserCommandWatch
 from critiqor.recording.witness import Witness
@@ -44,65 +55,9 @@ from critiqor.storage.audit.statement import StatementFile
 from critiqor.storage.lock import exclusive, is_sealed
 from critiqor.storage.paths import FOLDER_MODE
 
-DEFAULT_ARGUMENTS = ("chat",)
-ATTACH_GRACE_SECONDS = 30.0
-"""How long OpenClaw may take to load its plugins before the monitor reports that nothing is recorded."""
-
 _CANNOT_BE_EXECUTED = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR})
 
 Say = Callable[[str], None]
-
-
-class MonitorOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to launch, and the metadata of the run."""
-
-    runs_dir: str | Path = "runs"
-    openclaw_command: str = "openclaw"
-    arguments: tuple[str, ...] = DEFAULT_ARGUMENTS
-    """Arguments of the OpenClaw command."""
-    cwd: Path | None = None
-    timeout: float | None = None
-    """Seconds after which the whole process tree is ended; None for no limit."""
-    metadata: dict[str, str] = {}
-    """`agent_id`, `tenant_id`, `visibility`, `benchmark_id`, `difficulty_tier`; missing ones get their defaults."""
-    attach_grace: float = ATTACH_GRACE_SECONDS
-    """Seconds that OpenClaw may take to load the recorder."""
-    timeline: bool = True
-    """Whether OpenClaw writes its diagnostics timeline."""
-    deep_profile: bool = False
-    """Whether every Node process writes profiles. They slow it down, which is noted wherever its timings are shown."""
-
-
-class MonitorResult(NamedTuple):
-    """How a monitored run ended."""
-
-    run_id: str
-    exit_code: int
-    attached: bool
-    """Whether the recorder was attached."""
-    interrupted: bool = False
-    """Whether the user pressed Ctrl-C."""
-
-
-def recorder_environment(
-    run: Run, metadata: Metadata, environment: Mapping[str, str], *, bundled_plugins_dir: bool
-) -> dict[str, str]:
-    """Return a copy of the environment of OpenClaw with the variables that name the run for the recorder.
-
-    `bundled_plugins_dir` must be False for an OpenClaw that would replace its own plugins with ours.
-    """
-    enriched = {
-        **environment,
-        "CRITIQOR_RUN_ID": run.id,
-        "CRITIQOR_RUNS_DIR": str(run.paths.runs_dir),
-        "CRITIQOR_AGENT_ID": metadata.agent_id,
-        "CRITIQOR_TENANT_ID": metadata.tenant_id,
-        "CRITIQOR_VISIBILITY": metadata.visibility,
-        "CRITIQOR_EVENT_SOURCE": "openclaw",
-    }
-    if bundled_plugins_dir:
-        enriched.setdefault("OPENCLAW_BUNDLED_PLUGINS_DIR", str(plugin_folder().parent))
-    return enriched
 
 
 def monitor_openclaw(
@@ -111,17 +66,18 @@ def monitor_openclaw(
     say: Say,
     environment: Mapping[str, str] | None = None,
     output: IO[bytes] | None = None,
+    announce: Announce | None = None,
 ) -> MonitorResult:
     """Create a session, launch OpenClaw with the recorder attached, and wait until it has ended.
 
     `say` is called with one-line messages for the user. With `output`, OpenClaw writes there instead of to the
-    terminal.
+    terminal. `announce` is called in a thread with news about findings and with limits that were exceeded.
     """
     environment = dict(os.environ if environment is None else environment)
-    _check_can_be_recorded(options.arguments, environment)
+    check_can_be_recorded(options.arguments, environment)
     store = RunStore(options.runs_dir)
     record = start_session(store, Metadata.parse(**options.metadata))
-    run = _MonitoredRun(store.run(record.run_id), record.metadata, options, say)
+    run = _MonitoredRun(store.run(record.run_id), record.metadata, options, say, announce or (lambda _run, _news: None))
     try:
         launch = run.prepare(environment)
         run.launch(launch, output)
@@ -159,8 +115,12 @@ class _Launch(NamedTuple):
 class _MonitoredRun:
     """One run from its launch to its end."""
 
-    def __init__(self, run: Run, metadata: Metadata, options: MonitorOptions, say: Say) -> None:
+    def __init__(self, run: Run, metadata: Metadata, options: MonitorOptions, say: Say, announce: Announce) -> None:
         self._run = run
+        self._announce = announce
+        self._live: LiveWorker | None = None
+        self._exceeded: LiveLimit | None = None
+        """The limit because of which the process is ended."""
         self._metadata = metadata
         self._options = options
         self._say = say
@@ -206,6 +166,7 @@ class _MonitoredRun:
         command = [launch.installation.command, *launch.installation.arguments, *self._options.arguments]
         mark = {name: launch.environment[name] for name in ("CRITIQOR_RUN_ID", "CRITIQOR_RUNS_DIR")}
         self._environment = {**launch.environment, **self._start_witness()}
+        self._openclaw = [launch.installation.command, *launch.installation.arguments]
         self._supervisor = Supervisor(command, self._environment, mark=mark, cwd=self._options.cwd, output=output)
         self._plugin_digest = plugin_digest()
         self._hold_settings(launch.overlay.state_folder)
@@ -228,8 +189,27 @@ class _MonitoredRun:
         self._watch = RecorderWatch(journal, launch.installation, launch.overlay, arguments, self._witness)
         self._sampler = ResourceSampler(self._supervisor.descendants)
         self._sampler.start()
+        if self._options.live:
+            announce = partial(self._announce, self._run)
+            self._live = LiveWorker(self._run, self._options.policy, announce, self._stop)
+            self._live.start()
         if self._user_commands is not None:
             self._user_commands.start()
+
+    def _stop(self, limit: LiveLimit) -> None:
+        """End the process because of a limit; of a gateway, only the agent run that has exceeded it."""
+        if runs_gateway(self._options.arguments):
+            threading.Thread(target=self._abort_agent_run, args=(limit,), daemon=True).start()
+        elif self._exceeded is None:
+            self._exceeded = limit
+            self._supervisor.stop()
+
+    def _abort_agent_run(self, limit: LiveLimit) -> None:
+        environment = client_environment(self._options.arguments, self._environment)
+        failure = GatewayCalls(self._openclaw, environment).abort(limit.session_key, limit.agent_run_id)
+        done = stop_result(failure)
+        self._record_event("limit_exceeded", limit.text, result=done, **limit_facts(limit))
+        self._say(f"{limit.text}: {done}")
 
     def supervise(self) -> MonitorResult:
         """Wait until OpenClaw has ended, and record how it ended."""
@@ -247,8 +227,11 @@ class _MonitoredRun:
         self._report_gaps(end, attached=attached)
         self._try_write(self._write_statement)
         self._try_write(lambda: refresh_live_document(self._run))
-        self._say(f"{self._describe_end(end)}. {self._describe_next()}")
-        return MonitorResult(self._run.id, end.exit_code, attached, end.reason == "interrupted")
+        if self._live is not None:
+            self._live.conclude()
+        self._say(f"{describe_end(end, self._options, self._exceeded)}. {self._describe_next()}")
+        stopped_by = self._exceeded if end.reason == "limit" else None
+        return MonitorResult(self._run.id, end.exit_code, attached, end.reason == "interrupted", stopped_by)
 
     def _report_gaps(self, end: ChildEnd, *, attached: bool) -> None:
         """Say and record why nothing was recorded, or nothing about an agent."""
@@ -344,16 +327,6 @@ class _MonitoredRun:
         if self._witness is not None:
             self._witness.close()
 
-    def _describe_end(self, end: ChildEnd) -> str:
-        if end.reason == "timeout":
-            limit = f"{self._options.timeout:g} seconds"
-            return f"Critiqor ended OpenClaw after the timeout of {limit} (exit code {end.exit_code})"
-        ended = f"OpenClaw ended with exit code {end.exit_code}"
-        if not end.left_running:
-            return ended
-        pids = " ".join(str(process.pid) for process in end.left_running)
-        return f"{ended}, but {describe_left(end.left_running)}; to stop them: kill {pids}"
-
     def release(self) -> None:
         """Restore the signal handlers, and let others change OpenClaw's settings."""
         self._supervisor.release()
@@ -390,6 +363,9 @@ class _MonitoredRun:
         self._record_event("process_end", exit_code=end.exit_code, pid=self._pid, left_running=len(end.left_running))
         if end.reason == "timeout":
             self._record_error("timeout", f"ended after {self._options.timeout:g} seconds", exit_code=end.exit_code)
+        elif end.reason == "limit" and self._exceeded is not None:
+            facts = limit_facts(self._exceeded)
+            self._record_error("limit", self._exceeded.text, exit_code=end.exit_code, **facts)
         elif end.reason == "interrupted":
             self._record_error("interrupted", "interrupted from the keyboard", exit_code=end.exit_code)
         elif end.exit_code != 0:
@@ -421,20 +397,4 @@ class _MonitoredRun:
             self._say(f"a record could not be written: {error}")
 
 
-def _check_can_be_recorded(arguments: tuple[str, ...], environment: Mapping[str, str]) -> None:
-    command = " ".join(("openclaw", *arguments))
-    if writes_configuration(arguments):
-        raise UsageError(
-            "OpenClaw cannot save its configuration while it is recorded",
-            fix=f"{command}   without critiqor, then record",
-        )
-    if is_detached_exec(arguments):
-        raise UsageError(
-            "this option of `openclaw agent exec` ignores the configuration that loads the recorder",
-            fix="leave out --isolated, --auth-env-only and --config",
-        )
-    if container_of(arguments, environment) is not None:
-        raise UsageError("an OpenClaw in a container cannot load the recorder", fix="run critiqor inside the container")
-
-
-__all__ = ["MonitorOptions", "MonitorResult", "monitor_openclaw", "recorder_environment"]
+__all__ = ["DEFAULT_ARGUMENTS", "MonitorOptions", "MonitorResult", "monitor_openclaw", "recorder_environment"]

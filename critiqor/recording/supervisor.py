@@ -40,7 +40,7 @@ CTRL_C_SECONDS = 30.0
 """How long a program may take to end after Ctrl-C; if a signal ends it later, Ctrl-C is not the reason."""
 FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
-EndReason = Literal["exited", "timeout", "interrupted", "signalled"]
+EndReason = Literal["exited", "timeout", "limit", "interrupted", "signalled"]
 
 
 class LeftProcess(NamedTuple):
@@ -91,6 +91,8 @@ class Supervisor:
         self._adopted_before: bool | None = None
         """Whether this process adopted orphans before the start; None before the start."""
         self._child: subprocess.Popen[bytes] | None = None
+        self._is_stopped = threading.Event()
+        """Set to end the tree."""
         self._handlers: dict[int, Any] = {}
 
     def start(self) -> int:
@@ -120,7 +122,7 @@ class Supervisor:
         return self._child.pid
 
     def wait(self, timeout: float | None = None) -> ChildEnd:
-        """Wait until the child has ended, or end its tree after `timeout` seconds.
+        """Wait until the child has ended, or end its tree after `timeout` seconds or a call of `stop`.
 
         After that, signals have no effect until `release`: a second Ctrl-C must not interrupt the recording
         of the end.
@@ -131,12 +133,18 @@ class Supervisor:
             status = self._wait_until(deadline)
             if status is None:
                 self.end_tree()
+                if self._is_stopped.is_set():
+                    return ChildEnd("limit", ExitCode.GATE_FAILED)
                 return ChildEnd("timeout", ExitCode.TIMED_OUT)
             return self._end(status)
         finally:
             self._end_sentinel()
             # A child that was killed could not restore the terminal.
             self._return_terminal(restore=status is None or status < 0)
+
+    def stop(self) -> None:
+        """Let `wait` end the tree, because of a limit. It can be called in any thread."""
+        self._is_stopped.set()
 
     def end_tree(self, grace: float = GRACE_SECONDS) -> None:
         """End every process of the tree: TERM, then KILL for those left after `grace` seconds."""
@@ -224,7 +232,7 @@ class Supervisor:
             elif pid:
                 child.returncode = os.waitstatus_to_exitcode(status)
                 return child.returncode
-            elif deadline is not None and now >= deadline:
+            elif self._is_stopped.is_set() or (deadline is not None and now >= deadline):
                 return None
             else:
                 time.sleep(POLL_SECONDS)

@@ -103,7 +103,7 @@ class RunDiagnosis:
     def __init__(
         self, timeline: Path | None = None, sealed_bytes: int | None = None, contracts: Sequence[Contract] = ()
     ) -> None:
-        self._checker = _checker(contracts)
+        self._checker = contract_checker(contracts)
         self._diagnoser = Diagnoser([self._checker] if self._checker is not None else ())
         self._timing = Timing(timeline if sealed_bytes is not None else None, sealed_bytes)
         self._events = 0
@@ -139,13 +139,14 @@ class RunDiagnosis:
         return add_extensions(diagnosis, run_detectors(extensions, evidence, self._events))
 
 
-def _checker(contracts: Sequence[Contract]) -> ContractChecker | None:
+def contract_checker(contracts: Sequence[Contract]) -> ContractChecker | None:
+    """Return the detector that checks contracts on the events of a recording; None without contracts."""
     return ContractChecker(contracts) if contracts else None
 
 
 def check_contracts(events: Iterable[Event], contracts: Sequence[Contract]) -> list[ContractResult]:
     """Return what becomes of contracts on the events of a recording."""
-    checker = _checker(contracts)
+    checker = contract_checker(contracts)
     if checker is None:
         return []
     for event in events:
@@ -166,7 +167,7 @@ def _stored_contracts(diagnosis: Diagnosis) -> list[Contract]:
     """Return the contracts that a diagnosis was made with; none if they were changed and are not valid any more."""
     try:
         contracts = [msgspec.convert(each.definition, Contract) for each in diagnosis.contracts]
-        _checker(contracts)
+        contract_checker(contracts)
     except ValueError:
         return []
     return contracts

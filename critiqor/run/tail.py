@@ -14,21 +14,15 @@ import msgspec
 
 from critiqor.diagnosis.cost import Ledger
 from critiqor.model import Event, EventType
-from critiqor.model.event import place_of
 from critiqor.model.usage import Cost
 from critiqor.run.owner import is_abandoned
 from critiqor.run.store import Run
 from critiqor.storage import run_record as records
-from critiqor.storage.bounds import is_too_deep
-from critiqor.storage.journal import MAX_LINE
-from critiqor.storage.normalization import normalize_plugin_event
+from critiqor.storage.coverage import CoverageCounter
+from critiqor.storage.event_merge import merged_events, read_lifecycle
+from critiqor.storage.journal_tail import JournalTail
 from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
-
-MAX_READ_BYTES = 1 << 20
-"""Maximum number of journal bytes that one update reads."""
-
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,38 +68,50 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
 class Follower:
     """Follows one run. Every `update` continues where the previous one stopped."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, counter: CoverageCounter | None = None) -> None:
         self.run = run
         self.head = run.head()
         """The head of the run record at the latest update."""
+        self.counter = counter or CoverageCounter()
+        """Counts the records of the journal, those that cannot be read included."""
         self._record_as_of: tuple[int, int, int] | None = None
-        self._lifecycle_events = 0
+        self.lifecycle: list[Any] = []
+        """The lifecycle events of the run record that were read, as they are there."""
         self._process_ended = False
-        self._offset = 0
-        self._partial = b""
-        self._skipping = False
-        """Whether the rest of a line that is too long to be an event is skipped."""
         key = _key(run.paths.redaction_key_path(run.id))
-        self._filter = RecordFilter(Redactor.of_run(key, run.paths.redaction_rules_path(run.id)))
+        self.redactor = Redactor.of_run(key, run.paths.redaction_rules_path(run.id))
+        self._filter = RecordFilter(self.redactor)
+        self.journal = JournalTail(run.paths.journal_path(run.id), self._filter, self.counter)
         self._tally = _Tally()
 
     def update(self) -> Update:
         """Read what is new. Raise an error if the record is missing or broken."""
         events = list(self._supervised())
         over = self._why_over()  # before the journal is read, so that everything written until then is in it
-        recorded, more = self._recorded()
+        recorded, more = self.journal.read(None if self.head.cut is None else self.head.cut.journal_bytes)
         if events:  # merge the events of the supervisor into those of the recorder
             recorded = sorted([*events, *recorded], key=lambda event: event.event_id)
         events = recorded
         if over is not None and not more:
-            events += self._last_event()
+            events += self.journal.rest()
         for event in events:
             self._tally.count(event)
         return Update(events=events, status=self.head.status, over=None if more else over, more=more)
 
+    def read_again(self, counter: CoverageCounter | None = None) -> Iterator[Event]:
+        """Yield the events that were read so far once more, in the order in which they would be sealed."""
+        journal = self.run.paths.journal_path(self.run.id)
+        limit = self.journal.consumed
+        return merged_events(journal, self.lifecycle, self.redactor, limit=limit, counter=counter)
+
+    def recount(self, counter: CoverageCounter) -> None:
+        """Count what follows with another counter, which has counted the records that were read so far."""
+        self.counter = counter
+        self.journal.restart(counter)
+
     def totals(self) -> Totals:
         """Return the totals so far."""
-        return self._tally.totals()
+        return self._tally.totals(self.counter.coverage.damaged_records)
 
     def _supervised(self) -> Iterator[Event]:
         """Read new events of the supervisor from the record, which is read again only after it was replaced."""
@@ -118,15 +124,13 @@ class Follower:
         if self.head.status not in records.ACTIVE:
             return  # a completed record contains the whole run
         log = self.run.record().event_log
-        for entry in log[self._lifecycle_events :]:
-            try:
-                event = msgspec.convert(entry, Event)
-            except msgspec.ValidationError:
-                self._tally.unreadable += 1
-                continue
+        if self.head.cut is not None:
+            log = log[: self.head.cut.lifecycle_events]
+        new = log[len(self.lifecycle) :]
+        self.lifecycle += new
+        for event in read_lifecycle(new, self._filter, self.counter):
             self._process_ended |= event.event_type == EventType.PROCESS_END
             yield event
-        self._lifecycle_events = len(log)
 
     def _why_over(self) -> str | None:
         if self.head.status != "MONITORING":
@@ -136,55 +140,6 @@ class Follower:
         if is_abandoned(self.head):
             return "the process that recorded it is gone"
         return None
-
-    def _recorded(self) -> tuple[list[Event], bool]:
-        """Read the next events of the journal, up to the end of the evidence; also return whether there may be more."""
-        cut = self.head.cut
-        size = MAX_READ_BYTES if cut is None else max(0, min(MAX_READ_BYTES, cut.journal_bytes - self._offset))
-        try:
-            with self.run.paths.journal_path(self.run.id).open("rb", buffering=0) as journal:
-                journal.seek(self._offset)
-                data = journal.read(size) or b""
-        except FileNotFoundError:
-            return [], False
-        self._offset += len(data)
-        events = [event for line in self._lines(data) if (event := self._event(line)) is not None]
-        return events, len(data) == MAX_READ_BYTES
-
-    def _lines(self, data: bytes) -> list[bytes]:
-        """Return the lines that are complete."""
-        *lines, self._partial = (self._partial + data).split(b"\n")
-        if self._skipping and lines:
-            del lines[0]
-            self._skipping = False
-        if len(self._partial) >= MAX_LINE:
-            self._tally.unreadable += not self._skipping
-            self._skipping = True
-        if self._skipping:
-            self._partial = b""
-        return [line for line in lines if line and not line.isspace()]
-
-    def _last_event(self) -> list[Event]:
-        """Return the last record of a journal that ends without a line break."""
-        line, self._partial = self._partial, b""
-        event = self._event(line) if line.strip() else None
-        return [] if event is None else [event]
-
-    def _event(self, line: bytes) -> Event | None:
-        try:
-            if len(line) >= MAX_LINE:
-                raise ValueError("too long to be a record")
-            event = msgspec.convert(normalize_plugin_event(_decode(line)), Event)
-            if is_too_deep(line, event.payload):
-                raise RecursionError
-            place = place_of(event.event_id)
-            event = self._filter.recorded_event(event, line, place.writer if place is not None else None)
-        except (msgspec.DecodeError, RecursionError, ValueError):
-            self._tally.unreadable += 1
-            return None
-        # A journal cannot contain events of the supervisor.
-        by_hooks = event.source_layer == "tool_hooks"
-        return msgspec.structs.replace(event, source_layer="tool_hooks" if by_hooks else "extension_api")
 
 
 class _Tally:
@@ -196,7 +151,6 @@ class _Tally:
         self._tool_calls = 0
         self._errors = 0
         self._last_event_at: str | None = None
-        self.unreadable = 0
 
     def count(self, event: Event) -> None:
         self._events += 1
@@ -206,7 +160,7 @@ class _Tally:
             self._tool_calls += event.event_type == EventType.TOOL_CALL
             self._ledger.observe(event)
 
-    def totals(self) -> Totals:
+    def totals(self, unreadable: int) -> Totals:
         usage = self._ledger.analysis([])
         read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
         figures = Figures(
@@ -217,7 +171,7 @@ class _Tally:
             tokens=read + usage.output_tokens,
             cost_usd=usage.cost_usd,
             cost_is_estimated=usage.cost_is_estimated,
-            unreadable=self.unreadable,
+            unreadable=unreadable,
             last_event_at=self._last_event_at,
         )
         return Totals(figures, usage.cost)

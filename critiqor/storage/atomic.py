@@ -39,8 +39,9 @@ class AtomicFile:
     It counts what is written. If the `with` block raises, the old file stays untouched.
     """
 
-    def __init__(self, path: Path, *, mode: int = FILE_MODE) -> None:
+    def __init__(self, path: Path, *, mode: int = FILE_MODE, synced: bool = True) -> None:
         self._path = path
+        self._synced = synced
         self._temporary = path.with_name(path.name + ".tmp")
         self._mode = mode
         self.size = 0
@@ -70,7 +71,7 @@ class AtomicFile:
             # Closing tries again to write what did not fit on a full disk.
             with contextlib.suppress(OSError):
                 self._file.close()
-        if kind is None:
+        if kind is None and self._synced:
             sync_folder(self._path.parent)
 
     def _claim(self) -> int:
@@ -101,7 +102,8 @@ class AtomicFile:
     def _replace_old(self) -> None:
         self._file.flush()
         os.fchmod(self._file.fileno(), self._mode)
-        os.fsync(self._file.fileno())
+        if self._synced:
+            os.fsync(self._file.fileno())
         self._temporary.replace(self._path)
 
 
@@ -122,9 +124,9 @@ class DigestedFile(AtomicFile):
         self._digest.update(data)
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Replace a file with these bytes."""
-    with AtomicFile(path) as file:
+def write_bytes(path: Path, data: bytes, *, synced: bool = True) -> None:
+    """Replace a file with these bytes. One that is not synced can be lost, or be empty, after a power failure."""
+    with AtomicFile(path, synced=synced) as file:
         file.write(data)
 
 

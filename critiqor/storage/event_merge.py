@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,7 +24,7 @@ from critiqor.model.timestamps import iso_from_ms, ms_from_iso
 from critiqor.storage import read_journal
 from critiqor.storage.bounds import MAX_RECORD_DEPTH, is_too_deep
 from critiqor.storage.coverage import FOREIGN, CoverageCounter, may_be_marked
-from critiqor.storage.journal import whole_blocks
+from critiqor.storage.journal import JournalLine, whole_blocks
 from critiqor.storage.normalization import set_canonical_name
 from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
@@ -56,7 +56,7 @@ def merged_events(
     if limit is None:
         limit = journal.stat().st_size if journal.exists() else 0
     # Sorted, because the clock can have been set back between two of them.
-    supervised = sorted(_lifecycle_events(lifecycle, filter_, counter), key=lambda event: event.event_id)
+    supervised = sorted(read_lifecycle(lifecycle, filter_, counter), key=lambda event: event.event_id)
     return _merged(_JournalReader(journal, limit, filter_, counter).events(), supervised)
 
 
@@ -74,7 +74,8 @@ def _merged(recorded: Iterator[Event], supervised: list[Event]) -> Iterator[Even
         yield from waiting
 
 
-def _lifecycle_events(lifecycle: list[Any], filter_: RecordFilter, counter: CoverageCounter) -> Iterator[Event]:
+def read_lifecycle(lifecycle: list[Any], filter_: RecordFilter, counter: CoverageCounter) -> Iterator[Event]:
+    """Yield the lifecycle events of a run record without secrets; those that cannot be read are counted."""
     for number, entry in enumerate(lifecycle, 1):
         try:
             event = msgspec.convert(entry, Event)
@@ -86,14 +87,85 @@ def _lifecycle_events(lifecycle: list[Any], filter_: RecordFilter, counter: Cove
         yield filter_.redacted_event(event, data)
 
 
+class RecordPlace(NamedTuple):
+    """A record within a line of a journal."""
+
+    event_id: str
+    """The id that it is sorted by."""
+    start: int
+    """Offset in the line: a writer that was killed left the beginning of another record before it."""
+
+
+class RecordReader:
+    """Reads the records of one journal as they are sealed, line by line, and counts them."""
+
+    def __init__(self, filter_: RecordFilter, counter: CoverageCounter) -> None:
+        self._filter = filter_
+        self.counter = counter
+        self._latest = 0
+        """Milliseconds since 1970 of the last record."""
+
+    def place(self, line: JournalLine) -> RecordPlace | None:
+        """Find the record of a line; None if there is none, which is counted."""
+        self.counter.coverage.journal_lines += 1
+        if line.data is None:
+            self.counter.count_damage(line.number, line.offset, "too_long", line.length)
+            return None
+        start = 0
+        try:
+            key = _decode_key(line.data)
+        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            kind = _damage_kind(error, line.data) if line.terminated else "torn_tail"
+            self.counter.count_damage(line.number, line.offset, kind, line.length)
+            # A writer that was killed within a record left no line break: the next record follows on this line.
+            start = line.data.rfind(_RECORD_START, 1)
+            try:
+                key = _decode_key(line.data[start:] if start > 0 else b"")
+            except (msgspec.DecodeError, RecursionError, ValueError):
+                return None
+        moment = ms_from_iso(key.timestamp)
+        place = place_of(key.event_id)
+        if moment is None:
+            self.counter.coverage.timestamps_replaced += 1
+            moment = place.milliseconds if place else self._latest
+        self._latest = moment
+        return RecordPlace(key.event_id if place else event_id_for(moment, FOREIGN, line.number), start)
+
+    def read(self, data: bytes, event_id: str, number: int, offset: int) -> Event | None:
+        """Return the event of a record; None if it cannot be read, which is counted."""
+        try:
+            event = decode_event(data)
+            if is_too_deep(data, event.payload):
+                raise RecursionError
+        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            self.counter.count_damage(number, offset, _damage_kind(error, data))
+            return None
+        return self.kept(_with_place(event, event_id), data, may_be_marked(data))
+
+    def kept(self, event: Event, data: bytes, is_marked: bool) -> Event:
+        """Return an event as it is sealed, and count its record. A journal cannot claim the supervisor's layer.
+
+        `is_marked` is whether the record may have values that were cut or redacted.
+        """
+        writer = self.counter.count_record(event.event_id, data)
+        if is_marked:
+            self.counter.count_marks(data)
+        if event.source_layer not in _RECORDER_LAYERS:
+            event = msgspec.structs.replace(event, source_layer="extension_api")
+        if writer not in self._filter.redacting_writers:
+            event = self._filter.recorded_event(event, data, writer)
+        set_canonical_name(event)
+        return event
+
+
 class _JournalReader:
     """Reads the journal of one run in the order of event ids, each record once."""
 
     def __init__(self, path: Path, limit: int, filter_: RecordFilter, counter: CoverageCounter) -> None:
         self._path = path
         self._limit = limit
-        self._filter = filter_
         self._counter = counter
+        self._records = RecordReader(filter_, counter)
         self._ids: list[str] = []
         self._offsets = array("q")
         self._lengths = array("q")
@@ -133,6 +205,7 @@ class _JournalReader:
     def _in_order_of_writing(self) -> Iterator[Event]:
         offset = number = 0
         previous = ""
+        kept = self._records.kept
         for block in whole_blocks(self._path, self._limit):
             is_marked = may_be_marked(block)
             for data in block.split(b"\n")[:-1]:
@@ -151,7 +224,7 @@ class _JournalReader:
                         self._counter.count_repeated(previous)
                     else:
                         previous = event.event_id
-                        yield self._kept(event, data, is_marked)
+                        yield kept(event, data, is_marked)
                 offset += len(data) + 1
 
     def _in_order_of_ids(self) -> Iterator[Event]:
@@ -177,61 +250,17 @@ class _JournalReader:
             os.close(descriptor)
 
     def _index(self) -> None:
-        coverage = self._counter.coverage
-        latest = 0
         for line in read_journal(self._path, self._limit):
-            coverage.journal_lines += 1
-            if line.data is None:
-                self._counter.count_damage(line.number, line.offset, "too_long", line.length)
-                continue
-            start = 0
-            try:
-                key = _decode_key(line.data)
-            except (msgspec.DecodeError, RecursionError, ValueError) as error:
-                kind = _damage_kind(error, line.data) if line.terminated else "torn_tail"
-                self._counter.count_damage(line.number, line.offset, kind, line.length)
-                # A writer that was killed within a record left no line break: the next record follows on this line.
-                start = line.data.rfind(_RECORD_START, 1)
-                try:
-                    key = _decode_key(line.data[start:] if start > 0 else b"")
-                except (msgspec.DecodeError, RecursionError, ValueError):
-                    continue
-            moment = ms_from_iso(key.timestamp)
-            place = place_of(key.event_id)
-            if moment is None:
-                coverage.timestamps_replaced += 1
-                moment = place.milliseconds if place else latest
-            latest = moment
-            self._ids.append(key.event_id if place else event_id_for(moment, FOREIGN, line.number))
-            self._offsets.append(line.offset + start)
-            self._lengths.append(line.length - start)
-            self._numbers.append(line.number)
+            place = self._records.place(line)
+            if place is not None:
+                self._ids.append(place.event_id)
+                self._offsets.append(line.offset + place.start)
+                self._lengths.append(line.length - place.start)
+                self._numbers.append(line.number)
 
     def _read(self, descriptor: int, position: int, event_id: str) -> Event | None:
         data = os.pread(descriptor, self._lengths[position], self._offsets[position])
-        try:
-            event = decode_event(data)
-            if is_too_deep(data, event.payload):
-                raise RecursionError
-        except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            self._counter.count_damage(self._numbers[position], self._offsets[position], _damage_kind(error, data))
-            return None
-        return self._kept(_with_place(event, event_id), data, may_be_marked(data))
-
-    def _kept(self, event: Event, data: bytes, is_marked: bool) -> Event:
-        """Return an event as it is sealed, and count its record. A journal cannot claim the supervisor's layer.
-
-        `is_marked` is whether the record may have values that were cut or redacted.
-        """
-        writer = self._counter.count_record(event.event_id, data)
-        if is_marked:
-            self._counter.count_marks(data)
-        if event.source_layer not in _RECORDER_LAYERS:
-            event = msgspec.structs.replace(event, source_layer="extension_api")
-        if writer not in self._filter.redacting_writers:
-            event = self._filter.recorded_event(event, data, writer)
-        set_canonical_name(event)
-        return event
+        return self._records.read(data, event_id, self._numbers[position], self._offsets[position])
 
 
 def _with_place(event: Event, event_id: str) -> Event:

@@ -36,6 +36,10 @@ class SessionPaths(msgspec.Struct, frozen=True):
         """The diagnosis of the evidence."""
         return self.runs_dir.joinpath(_checked(run_id), "diagnosis.json")
 
+    def live_path(self, run_id: str) -> Path:
+        """The current verdict while the run is recorded."""
+        return self.runs_dir.joinpath(_checked(run_id), "live.json")
+
     def visibility_path(self, run_id: str) -> Path:
         """Who may see the run, and every change of it; it exists once the visibility was changed."""
         return self.runs_dir.joinpath(_checked(run_id), "visibility.json")
@@ -89,6 +93,11 @@ class SessionPaths(msgspec.Struct, frozen=True):
     def lock_path(self) -> Path:
         """Lock of the active slot, the run numbers and the run records."""
         return self.runs_dir / ".lock"
+
+    @property
+    def guard_lock_path(self) -> Path:
+        """Lock of the guard that follows the recordings of this folder."""
+        return self.runs_dir / ".guard.lock"
 
     @property
     def notify_folder(self) -> Path:

@@ -13,6 +13,8 @@ test("the live page shows what an agent does while it does it, and its end", asy
   await visitor.go(`/runs/${run}/live`);
   await visitor.until(async () => /exec/.test(await visitor.text()));
   assert.doesNotMatch(await visitor.text(), /I went through/);
+  await visitor.until(() => visitor.page.$eval("#live-verdict", (part) => !part.hidden));
+  assert.match(await visitor.page.$eval("#live-verdict", (part) => part.innerText), /Trust 100 of 100, 0 findings so far[^]*agent:main:main/);
   const rows = await visitor.page.$$eval("main tbody tr", (found) => found.length);
   writeFileSync(gate, "");
   await visitor.until(async () => /I went through/.test(await visitor.text()));

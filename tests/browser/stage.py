@@ -26,6 +26,8 @@ from critiqor.lab.runners.openclaw_home import workspace_of  # noqa: E402
 from critiqor.lab.runners.runner import Runner  # noqa: E402
 from critiqor.lab.scenario import Expectation, ModelStep, Scenario, Turn  # noqa: E402
 from critiqor.lab.scenario_file import select_scenarios, shipped_scenarios  # noqa: E402
+from critiqor.live.recording import LiveRecording  # noqa: E402
+from critiqor.run.store import Run  # noqa: E402
 from critiqor.session import abort_session  # noqa: E402
 
 PLAYED = {
@@ -85,7 +87,12 @@ def record_another(folder: Path, number: int) -> tuple[threading.Thread, dict[st
         return [path for path in new if b'"event_type":"tool_call"' in path.read_bytes()]
 
     wait_until(waiting)
-    return play, {"run": waiting()[0].parent.name, "gate": str(gate)}
+    run_id = waiting()[0].parent.name
+    live = LiveRecording(Run.load(run_id, runs.folder))
+    for second in (0.0, 5.0):
+        live.read(second)
+        live.publish(second)
+    return play, {"run": run_id, "gate": str(gate)}
 
 
 def main(folder: Path) -> None:

@@ -29,9 +29,11 @@ from timelines import data_of, in_order, line, request, sample, span
 from critiqor.cli import main, output
 from critiqor.cli.group import VERBS
 from critiqor.dashboard.data.index_cache import IndexCache
+from critiqor.live.recording import LiveRecording
 from critiqor.notifications.notifier import Notifier
 from critiqor.notifications.outbox import ChannelState
 from critiqor.notifications.settings import parse_notify
+from critiqor.run.store import Run
 from critiqor.session import paths_for
 
 DONE, OTHER, ACTIVE, ABORTED = "run_001", "run_002", "run_004", "run_003"
@@ -133,6 +135,7 @@ TARGETS = {
         f"runs/{DONE}/session.json", [*READING, *SLOW, *CHANGING, PAGES[0], LOST[0], ["import", "FILE"]]
     ),
     "live session.json": Target(f"runs/{ACTIVE}/session.json", [*UNFINISHED, PAGES[1], LOST[1], ["import", "FILE"]]),
+    "live.json": Target(f"runs/{ACTIVE}/live.json", [["watch", ACTIVE], ["runs"], PAGES[1]]),
     "diagnosis.json": Target(f"runs/{DONE}/diagnosis.json", [*READING, *SLOW, *CHANGING, PAGES[0], LOST[0]]),
     "timeline of a sealed run": Target(
         f"runs/{DONE}/openclaw/timeline.jsonl", [*READING, *SLOW, *CHANGING, PAGES[0], ["timeline", "FILE"]]
@@ -176,6 +179,10 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if run_id == ABORTED:
             with _in(folder):
                 assert failure_of(["abort", run_id]) is None
+    live = LiveRecording(Run.load(ACTIVE, runs.folder))
+    for second in (0.0, 5.0, 10.0):
+        live.read(second)
+        live.publish(second)
     record = json.loads(runs.paths.run_path(ACTIVE).read_bytes())
     record["owner"] = {"pid": 1, "started_at": 1.0}  # gone, so that `watch` ends
     runs.paths.run_path(ACTIVE).write_text(json.dumps(record, indent=2))
@@ -183,13 +190,13 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, content in IMPORTED.items():
         (folder / name).write_text(content)
     (folder / "critiqor.toml").write_text('runs_dir = "runs"\nagent_id = "agent"\ntimeout = 30\n')
+    (folder / "policy.toml").write_text(POLICY)
+    (folder / "policy.json").write_text(json.dumps(tomllib.loads(POLICY)))
     with (folder / "critiqor.toml").open("a") as settings:
         settings.write('[notify]\nquiet_hours = "03:00-03:01"\n[notify.channels.ops]\nkind = "terminal"\n')
     sender = Notifier([_CHANNEL], paths_for(folder / "outbox"))
     sender.announce([alert()])
     sender.outbox.channel("ops").save_state(ChannelState(failures=3, failed_ms=1, retry_ms=2, sent_ms=[1, 2]))
-    (folder / "policy.toml").write_text(POLICY)
-    (folder / "policy.json").write_text(json.dumps(tomllib.loads(POLICY)))
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 import msgspec
 import psutil
 import pytest
+from live_replay import differences, replay
 from support import PATIENCE_SECONDS, Cli, critiqor_command, environment, kill_tree, wait_until
 
 from critiqor.diagnosis import FAILURE_TYPES, detectors
@@ -33,7 +35,7 @@ from critiqor.model import Diagnosis
 from critiqor.policy.contracts import ContractChecker
 from critiqor.processes import agent_processes
 from critiqor.run.diagnosis import diagnose_run
-from critiqor.run.store import RunStore
+from critiqor.run.store import Run, RunStore
 
 AT_ONCE = 2
 SCENARIOS = {scenario.name: scenario for scenario in shipped_scenarios() if "embedded" in scenario.on}
@@ -96,6 +98,17 @@ def test_without_its_fault_nothing_is_found(name: str, faultless_plays: Plays) -
     played = faultless_plays[name].result()
     clean = msgspec.structs.replace(FAULTY[name], expect=Expectation())
     assert find_mismatches(clean, played.diagnosis, played.coverage) == []
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_scenario_that_is_diagnosed_while_it_is_recorded_gets_the_verdict_of_finalize(
+    name: str, plays: Plays, tmp_path: Path
+) -> None:
+    played = plays[name].result()
+    for shuffled in (False, True):
+        run, folder = Run.load(played.run_id, played.runs), tmp_path / f"shuffled {shuffled}"
+        replayed = replay(run, folder, random.Random(name), shuffled=shuffled)
+        assert differences(replayed.live, replayed.diagnosis) == []
 
 
 def remove(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:

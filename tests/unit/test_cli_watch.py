@@ -35,9 +35,10 @@ from critiqor.model import now_ms
 from critiqor.model.record import Metadata, RunHead, Timestamps
 from critiqor.model.usage import Cost
 from critiqor.run.store import Run
-from critiqor.run.tail import MAX_READ_BYTES, Figures, Follower, Totals
+from critiqor.run.tail import Figures, Follower, Totals
 from critiqor.session import abort_session, append_event_to_run, request_finalize
 from critiqor.storage.journal import MAX_LINE
+from critiqor.storage.journal_tail import MAX_READ_BYTES
 from critiqor.storage.lock import exclusive
 
 CTRL_C = "\x03"
@@ -104,7 +105,9 @@ def test_unreadable_lines_do_not_affect_other_records(runs: Runs) -> None:
         if not look.more:
             break
     assert [name for name in seen if name in ("input", "message_end")] == ["input", "message_end"]
-    assert follower.totals().figures.unreadable == 5
+    unreadable = follower.totals().figures.unreadable
+    runs.finalize(run_id)
+    assert unreadable == Run.load(run_id, runs.folder).coverage().damaged_records == 7
 
 
 def test_a_long_journal_is_read_in_pieces_and_nothing_is_lost(runs: Runs) -> None:

@@ -382,3 +382,34 @@ def test_a_run_that_is_sealed_while_its_agent_works_is_not_called_ready() -> Non
     story = Story().user("build it").event("agent_start").model()
     story.begins("exec", {"command": "make"})
     assert story.diagnosis().readiness == "review"
+
+
+def test_a_run_that_a_limit_ended_is_explained_by_the_limit_and_not_by_its_aborted_agent() -> None:
+    story = Story().starts().calls("read", {"path": "a"}, "apples")
+    exceeded = story.events[-1].event_id
+    story.finishes(error="ended without success").process(exit_code=3)
+    about = {"reason": "limit", "limit": "repeats", "event_id": exceeded}
+    story.event("error_event", layer="supervisor", error="limits.repeats: 9 repeats", status="error", payload=about)
+    diagnosis = story.diagnosis()
+    assert (diagnosis.outcome.state, diagnosis.headline) == (
+        "interrupted",
+        "Critiqor stopped the run: limits.repeats: 9 repeats",
+    )
+    [finding] = diagnosis.failure_analysis.findings
+    assert (finding.type, finding.severity, finding.first_bad_step) == ("process_failure", "medium", exceeded)
+
+
+def test_an_agent_run_of_a_gateway_that_was_aborted_names_its_limit_in_its_session() -> None:
+    story = Story().starts().calls("read", {"path": "a"}, "apples")
+    exceeded = story.events[-1].event_id
+    story.finishes(error="ended without success")
+    about = {"limit": "repeats", "event_id": exceeded, "result": "Critiqor had its agent run aborted"}
+    about |= {"session_key": "agent:main:main", "agent_run_id": "run-1"}
+    story.event("limit_exceeded", layer="supervisor", error="limits.repeats: 9 repeats", payload=about)
+    [finding] = story.findings()
+    assert (finding.type, finding.cause, finding.session_key) == (
+        "agent_failure",
+        "agent_failure:limit:repeats",
+        "agent:main:main",
+    )
+    assert "limits.repeats: 9 repeats" in finding.title and "aborted" in finding.explanation

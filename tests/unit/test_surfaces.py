@@ -36,10 +36,11 @@ from critiqor.storage.seals.diagnosis_seal import write_diagnosis
 
 COST, TIME, VERDICT = "at least $2.39", "35.00 s", "ready"
 OTHER_VERBS = {
-    *("monitor", "attach", "detach", "completion", "doctor", "agent"),  # they answer about no finished run
+    *("monitor", "attach", "detach", "completion", "doctor", "agent", "guard"),  # they answer about no finished run
     "recover",  # it answers about a record, not about a verdict
     *("import", "demo", "lab"),  # they answer about runs that they have just sealed themselves
     "policy",  # it answers about a policy and the events of runs, without their verdict
+    "notify",  # it answers about channels and messages
     "keys",  # it answers about the user's key
     "dashboard",  # its pages are tried one by one
     "explain",  # one finding, without the verdict on the run

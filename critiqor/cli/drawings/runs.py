@@ -10,7 +10,7 @@ from rich.text import Text
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.run_list import ListedRun, RunRow
 from critiqor.cli.terminal.bars import bar, sparkline
-from critiqor.cli.terminal.styled_text import FAINT, indented, next_command, score_style, styled, untrusted
+from critiqor.cli.terminal.styled_text import FAINT, READINESSES, indented, next_command, score_style, styled, untrusted
 from critiqor.model.formatting import counted
 
 MAX_SHOWN = 50
@@ -20,7 +20,6 @@ SPARKS = 30
 GUTTER = 2
 MIN_WIDTH_VERDICT, MIN_WIDTH_COST, MIN_WIDTH_WIDE_BAR, MIN_WIDTH_DATE, MIN_WIDTH_AGENT = 50, 60, 90, 100, 120
 """Minimum terminal columns for the verdict, the cost, wide bars, the date, and the agent."""
-VERDICTS = {"ready": "green", "review": "yellow", "unsafe": "red"}
 
 
 def runs_drawing(rows: Sequence[RunRow], no_runs: str) -> Group:
@@ -74,7 +73,7 @@ def _cells(row: RunRow, width: int) -> dict[str, Text]:
         "trust": _trust(run, WIDE_BAR if width >= MIN_WIDTH_WIDE_BAR else NARROW_BAR),
     }
     if width >= MIN_WIDTH_VERDICT:
-        cells["verdict"] = Text(run.verdict or "-", VERDICTS.get(run.verdict or "", ""))
+        cells["verdict"] = Text(run.verdict or "-", READINESSES.get(run.verdict or "", ""))
     if width >= MIN_WIDTH_COST:
         cells["cost"] = Text(row.cost)
     if width >= MIN_WIDTH_DATE:

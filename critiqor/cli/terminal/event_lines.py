@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.signals.reported_numbers import is_plausible
+from critiqor.diagnosis.signals.text import plain_text
 from critiqor.model import EventType, iso_from_ms, ms_from_iso
-from critiqor.model.formatting import format_duration, format_money, format_number
+from critiqor.model.formatting import format_duration, format_money, format_number, format_session
 from critiqor.model.sanitize import collapse_whitespace
 
 if TYPE_CHECKING:
@@ -34,15 +35,20 @@ class EventLine(NamedTuple):
         return f"{self.clock}  {'!' if self.failed else ' '} {self.name:<24} {self.detail}".rstrip()
 
 
-def format_event(event: Event) -> EventLine:
-    """Summarize an event on one line."""
+_MESSAGES = frozenset(("message_end", "input", "message_received", "message_sent"))
+
+
+def format_event(event: Event, *, with_session: bool = False) -> EventLine:
+    """Summarize an event on one line, with the words of a message; `with_session` for one of several sessions."""
     failed = event.status == "error"
     details = [*_facts(event)]
     if event.duration_ms is not None and event.duration_ms >= 0:
         details.append(format_duration(event.duration_ms))
     if failed:
         details.append(f"error: {_quote(event.error)}" if event.error else "error")
-    return EventLine(_clock(event.timestamp), _quote(event.event_type), ", ".join(details), failed)
+    session = f"[{format_session(event.session_key)}] " if with_session and event.session_key is not None else ""
+    detail = f"{session}{', '.join(details)}".rstrip()
+    return EventLine(_clock(event.timestamp), _quote(event.event_type), detail, failed)
 
 
 def _facts(event: Event) -> list[str]:
@@ -52,6 +58,9 @@ def _facts(event: Event) -> list[str]:
     if event.event_type in (EventType.TOKEN_USAGE, "before_provider_request"):
         model = "/".join(_quote(payload[name]) for name in ("provider", "model") if isinstance(payload.get(name), str))
         return [*([model] if model else []), *_usage(payload)]
+    if event.event_type in _MESSAGES:
+        words = plain_text(payload.get("text"))
+        return [f"“{_quote(words)}”"] if words.strip() else []
     tool = [_quote(event.tool_name)] if event.tool_name else []
     arguments = payload.get("arguments")
     has_arguments = event.event_type == EventType.TOOL_CALL and arguments

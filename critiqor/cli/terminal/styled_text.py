@@ -18,6 +18,8 @@ MAX_MARKS = 2
 """Maximum combining marks on one character: some scripts need two, more would run into the neighboring lines."""
 SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan", "info": "dim"}
 """Styles of findings."""
+READINESSES = {"ready": "green", "review": "yellow", "unsafe": "red"}
+"""Styles of verdicts."""
 FAINT = "dim"
 INDENT = 2
 GUTTER = 3

@@ -52,6 +52,13 @@ def check(
     ctx.exit(ExitCode.OK if result.passed else ExitCode.GATE_FAILED)
 
 
+def check_run(run_id: str, runs_dir: str, policy_file: Path) -> bool:
+    """Check a run against a policy and print the result. Return whether it passes."""
+    from critiqor.run.store import RunStore
+
+    return _check(RunStore(runs_dir).run(run_id), policy_file, rediagnose=False, as_json=False).passed
+
+
 def _check(run: Run, policy_file: Path | None, rediagnose: bool, as_json: bool) -> GateResult:
     from critiqor.policy.gate import apply_policy, counting_findings
     from critiqor.run.diagnosis import contract_results

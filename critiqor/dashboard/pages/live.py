@@ -11,10 +11,12 @@ from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from critiqor.dashboard.data.live_verdict import live_verdict_data
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.data.view_models import informative_values
 from critiqor.dashboard.pages.site import Site
 from critiqor.errors import CritiqorError
+from critiqor.live.verdict import LiveFile
 from critiqor.model import Event
 from critiqor.model.formatting import counted, format_cost, format_duration
 from critiqor.model.sanitize import sanitize_for_page
@@ -24,6 +26,8 @@ from critiqor.run.tail import Follower, Update
 UPDATE_SECONDS = 0.5
 MAX_EVENTS = 200
 """Maximum number of events that are sent in one update, the latest ones; the figures count all."""
+GONE = "GONE"
+"""Status of a run that the viewer may no longer see."""
 WITHDRAWN = "you no longer have access to this run"
 
 
@@ -79,12 +83,15 @@ class Live:
 
     async def messages(self, data: RunPageData, token: str | None, *, is_user: bool) -> AsyncIterator[bytes]:
         """Yield the messages of the stream, until nothing changes any more."""
-        follower = Follower(data.view.run)
+        follower, live = Follower(data.view.run), LiveFile(data.view.run)
         yield b"retry: 2000\n\n"
         while True:
             update = await to_thread.run_sync(self._update, follower, data, token)
             for event in update.events[-MAX_EVENTS:]:
                 yield _message("record", _row(anonymous_event(event) if data.is_anonymous else event))
+            verdict = await to_thread.run_sync(live.update) if update.status != GONE else None
+            if verdict is not None:
+                yield _message("verdict", live_verdict_data(verdict, is_anonymous=data.is_anonymous))
             figures, cost = follower.totals()
             amounts = {"event": figures.events, "error": figures.errors, "token": figures.tokens}
             counts = ", ".join(counted(amount, noun) for noun, amount in amounts.items())
@@ -113,7 +120,7 @@ class Live:
                 return follower.update()
         except (CritiqorError, OSError):
             pass
-        return Update(events=[], status="GONE", over=WITHDRAWN, more=False)
+        return Update(events=[], status=GONE, over=WITHDRAWN, more=False)
 
 
 def _row(event: Event) -> dict[str, Any]:

@@ -33,6 +33,31 @@
     next.querySelector("code").textContent = update.next ?? "";
     document.getElementById("live-orders").hidden = !update.going;
   });
+  const item = (text, className = "") => {
+    const element = document.createElement("li");
+    element.className = className;
+    element.textContent = text;
+    return element;
+  };
+  source.addEventListener("verdict", (message) => {
+    const verdict = JSON.parse(message.data);
+    const readiness = document.getElementById("live-readiness");
+    readiness.textContent = verdict.readiness;
+    readiness.className = `badge ${verdict.readiness}`;
+    const said = document.getElementById("live-said");
+    if (said.textContent !== verdict.said) said.textContent = verdict.said;
+    const findings = verdict.findings.map((finding) =>
+      item(`${finding.severity}: ${finding.title}${finding.session ? ` (${finding.session})` : ""}`, "said"));
+    document.getElementById("live-findings").replaceChildren(...findings, ...(verdict.more ? [item(verdict.more)] : []));
+    document.getElementById("live-limits").replaceChildren(...verdict.limits.map((text) => item(text, "bad")));
+    document.getElementById("live-sessions").replaceChildren(...verdict.sessions.map((session) => {
+      const row = document.createElement("tr");
+      row.append(cell(session.session), cell(session.readiness), cell(session.trust, "right"), cell(session.state, "quiet"),
+        cell(session.cost, "right"), cell(session.calls, "right"), cell(session.words, "wide said"));
+      return row;
+    }));
+    document.getElementById("live-verdict").hidden = false;
+  });
   source.addEventListener("ended", (message) => {
     source.close();
     document.getElementById("live-concluded").hidden = !JSON.parse(message.data).concluded;

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -61,6 +62,15 @@ MAX_PROBLEMS = 1_000
 _TOKEN = re.compile(r"\s*[A-Z][A-Z_]{3,}\s*")
 
 
+class _Expected(NamedTuple):
+    """What an episode that was not judged yet leads to."""
+
+    episode: Episode
+    drafts: list[Draft]
+    task: TaskOutcome | None
+    """None if there is no answer yet."""
+
+
 class ClaimChecker:
     """Collects episodes while a recording is observed, and checks the claims of each."""
 
@@ -80,8 +90,8 @@ class ClaimChecker:
         """Whether the requests of each session were fulfilled."""
         self._touched: set[str] = set()
         """Sessions with something new since the last call of `drafts_so_far`."""
-        self._expected: dict[str, list[Draft]] = {}
-        """What the open episodes of each session would lead to if they ended now."""
+        self._expected: dict[str, list[_Expected]] = {}
+        """What the last episodes of each session would lead to if they ended now."""
 
     def add_message(self, run: AgentRun, event: Event, text: str, order: int, *, is_user: bool) -> None:
         """Add a message of the user or the agent."""
@@ -236,17 +246,36 @@ class ClaimChecker:
         _, episode = self._open.popitem(last=False)
         self._finish(episode)
 
-    def drafts_so_far(self) -> list[Draft]:
-        """Return the drafts of all episodes, those under way as if they ended now. The next answer is not affected."""
+    def drafts_so_far(self, *, is_recording: bool = False) -> list[Draft]:
+        """Return the drafts of all episodes, those under way as if they ended now. The next answer is not affected.
+
+        With `is_recording`, claims are checked when an agent run has ended: what an agent says in between is not final,
+        and each check reads the whole episode.
+        """
         for key in self._touched & self._open.keys():
             episode = self._open[key]
             last = _as_it_is(episode)
-            before = [msgspec.structs.replace(one, following=last) for one in episode.earlier[:1]]
-            ended = [*before, last]
-            self._expected[key] = [draft for one in ended for draft in _drafts(one)]
+            before = [(one, msgspec.structs.replace(one, following=last)) for one in episode.earlier[:1]]
+            if is_recording and not episode.has_ended:
+                known = {id(each.episode): each for each in self._expected.get(key, ())}
+                expected = [known.get(id(one)) or _expected(one, as_ended) for one, as_ended in before]
+                expected.append(_Expected(episode, find_hazards(last), None))
+            else:
+                expected = [_expected(one, as_ended) for one, as_ended in (*before, (episode, last))]
+            self._expected[key] = expected
         self._touched.clear()
-        self._expected = {key: self._expected[key] for key in self._open}
-        return [*self.judged.all, *(draft for drafts in self._expected.values() for draft in drafts)]
+        self._expected = {key: self._expected[key] for key in self._open if key in self._expected}
+        waiting = (draft for expected in self._expected.values() for each in expected for draft in each.drafts)
+        return [*self.judged.all, *waiting]
+
+    def tasks_so_far(self) -> dict[str | None, TaskOutcome]:
+        """Return whether the requests of each session were fulfilled, as of the last call of `drafts_so_far`."""
+        tasks = dict(self.tasks)
+        for expected in self._expected.values():
+            for episode, _, task in expected:
+                if task is not None:
+                    tasks[episode.session_key] = combine(tasks.get(episode.session_key), task)
+        return tasks
 
     def _finish(self, episode: Episode) -> None:
         """Check the last two episodes of a session, and forget it."""
@@ -315,15 +344,14 @@ def _forget_language(episode: Episode) -> None:
             text.speech = None
 
 
-def _drafts(episode: Episode) -> list[Draft]:
-    """Return what is found in an episode."""
-    found = [*find_hazards(episode), *find_lapses(episode)]
-    if episode.answer is None and not episode.outgoing:
-        return found
-    return [
-        *found,
-        *(_draft(episode, claim) for claim in _judged(episode) if claim.problem is not None and claim.lookup is None),
-    ]
+def _expected(episode: Episode, as_ended: Episode) -> _Expected:
+    """Return what an episode leads to, given as it would be if it had ended now."""
+    drafts = [*find_hazards(as_ended), *find_lapses(as_ended)]
+    if as_ended.answer is None and not as_ended.outgoing:
+        return _Expected(episode, drafts, None)
+    claims = _judged(as_ended)
+    drafts += [_draft(as_ended, one) for one in claims if one.problem is not None and one.lookup is None]
+    return _Expected(episode, drafts, task_of(as_ended, claims))
 
 
 def _judged(episode: Episode) -> list[CheckedClaim]:

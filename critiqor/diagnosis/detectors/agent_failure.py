@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.detector import RecordingDetector, RunDetector
 from critiqor.diagnosis.detectors.provider_failure import fatal_cause
 from critiqor.diagnosis.detectors.timeout import is_timeout
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.signals.errors import error_kind
-from critiqor.model import CausalStep
+from critiqor.model import CausalStep, Event, Scope
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Moment
@@ -55,3 +55,31 @@ class AgentFailure(RunDetector[Moment]):
                 verification="Run the same task again: the agent run ends without an error.",
             )
         ]
+
+
+class AbortedByLimit(RecordingDetector):
+    """Reads from `Recording` which agent runs of a gateway were to be aborted because of a limit of the policy."""
+
+    def findings(self) -> list[Draft]:
+        return [_aborted(event) for event in self._recording.exceeded_limits]
+
+
+def _aborted(event: Event) -> Draft:
+    facts = event.payload
+    first = facts.get("event_id")
+    exceeded = [CausalStep(first, "The limit was exceeded", None)] if isinstance(first, str) else []
+    scope = Scope(*(str(facts[name]) if facts.get(name) else None for name in ("session_key", "agent_run_id")))
+    return Draft(
+        type=TYPE,
+        about=("limit", str(facts.get("limit"))),
+        severity="medium",
+        confidence=100,
+        title=f"An agent run exceeded a limit: {excerpt(event.error or 'it is not named', 200)}",
+        explanation=f"The policy says that exceeding it ends the agent run: {excerpt(str(facts.get('result')), 300)}.",
+        evidence=cite_events([*(step.event_id for step in exceeded), event.event_id]),
+        first_bad_step=exceeded[0].event_id if exceeded else event.event_id,
+        chain=[*exceeded, CausalStep(event.event_id, "Critiqor acted on it", "caused" if exceeded else None)],
+        scope=scope,
+        recommendation="Fix what made the agent exceed the limit. If it was needed for the task, raise the limit.",
+        verification="Run the same task again: no limit is exceeded.",
+    )

@@ -24,6 +24,8 @@ class ProcessFailure(RecordingDetector):
 
     def findings(self) -> list[Draft]:
         recording = self._recording
+        if (limit := recording.error_of("limit")) is not None:
+            return [_stopped_by_limit(recording, limit)]
         event = recording.error_of("nonzero_exit", "launch_failed", "os_error", "interrupted")
         if event is None:
             return [_unrecorded_end(recording)] if recording.coverage.end_not_recorded else []
@@ -31,6 +33,31 @@ class ProcessFailure(RecordingDetector):
             return [_draft(recording, event, "critical" if (recording.exit_code or 0) >= SIGNAL_EXIT_BASE else "high")]
         # Stopping a program that has nothing to do is normal.
         return [_draft(recording, event, "low")] if recording.was_cut_short else []
+
+
+def _stopped_by_limit(recording: Recording, event: Event) -> Draft:
+    """Return the draft for a process that Critiqor ended because of a limit of the user's policy."""
+    title = f"Critiqor stopped the run: {excerpt(event.error or 'a limit was exceeded', 200)}"
+    cause = event.payload.get("event_id")
+    first = cause if isinstance(cause, str) else event.event_id
+    waiting = recording.open_calls
+    return Draft(
+        type=TYPE,
+        about=("limit", str(event.payload.get("limit"))),
+        severity="medium",
+        confidence=100,
+        title=title,
+        explanation="The policy of this run says that exceeding the limit ends the agent. Work in progress was lost.",
+        evidence=cite_events([first, *(call.call for call in waiting[:3]), event.event_id]),
+        first_bad_step=first,
+        chain=[
+            *([CausalStep(first, "The limit was exceeded", None)] if first != event.event_id else []),
+            CausalStep(event.event_id, "Critiqor ended the process", "caused" if first != event.event_id else None),
+        ],
+        explains=frozenset([event.event_id, *(call.call for call in waiting)]),
+        recommendation="Fix what made the agent exceed the limit. If it was needed for the task, raise the limit.",
+        verification="Run the same task again: it ends by itself.",
+    )
 
 
 def _unrecorded_end(recording: Recording) -> Draft:

@@ -25,7 +25,7 @@ class StuckSession(RecordingDetector):
         recording = self._recording
         end = _end_of(recording)
         until = ms_from_iso(end.timestamp) if end is not None else None
-        if end is None or until is None or recording.error_of("timeout") is not None:
+        if end is None or until is None or recording.error_of("timeout", "limit") is not None:
             return []
         drafts = []
         for run in recording.unfinished_runs:

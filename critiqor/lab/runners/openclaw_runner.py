@@ -43,6 +43,7 @@ def run_monitored(sandbox: Sandbox, command: str, arguments: tuple[str, ...], ti
         arguments=arguments,
         cwd=sandbox.folder,
         timeout=sandbox.scenario.world.timeout_s or timeout,
+        live=False,  # it is diagnosed at once, when it has ended
     )
     with sandbox.log.open("ab") as log:
         return monitor_openclaw(options, say=lambda _: None, environment=sandbox.environment, output=log)

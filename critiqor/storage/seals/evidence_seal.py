@@ -46,7 +46,7 @@ def seal_evidence(
     if record.cut is None:
         raise ValueError("the run record does not yet store how much of the journal to seal")
     run_id = record.run_id
-    counter = CoverageCounter(_audit(paths, record))
+    counter = CoverageCounter(audit_of(paths, record))
     with DigestedFile(paths.evidence_summary_path(run_id), mode=SEALED_MODE) as file:
         document = SessionDocumentWriter(file, run_id)
         journal, lifecycle = paths.journal_path(run_id), record.event_log[: record.cut.lifecycle_events]
@@ -61,7 +61,7 @@ def seal_evidence(
     return SealedEvidence(file.digest, file.size, document.events_start, document.events_end, counter.metrics, coverage)
 
 
-def _audit(paths: SessionPaths, record: SessionRecord) -> JournalAudit:
+def audit_of(paths: SessionPaths, record: SessionRecord) -> JournalAudit:
     """Return the comparison of the journal with what recorders and the monitor said about their records."""
     path = paths.statement_path(record.run_id)
     statement = read_statement(path)

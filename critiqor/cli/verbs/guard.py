@@ -1,0 +1,132 @@
+"""`critiqor guard`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from critiqor.cli.hints import add_runs_dir
+from critiqor.cli.options import (
+    contracts_option,
+    json_option,
+    openclaw_command_option,
+    read_policy_option,
+    runs_dir_option,
+)
+from critiqor.cli.output import answer_line, say
+
+if TYPE_CHECKING:
+    from critiqor.live.announcements import Announcement
+    from critiqor.live.guard import Abort
+    from critiqor.live.verdict import LiveLimit
+    from critiqor.run.store import Run, RunStore
+
+POLL_SECONDS = 0.2
+"""Time between two looks at the journals."""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@runs_dir_option
+@click.option(
+    "--also",
+    "folders",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Another runs folder; can be given several times.",
+)
+@openclaw_command_option
+@contracts_option
+@json_option
+def guard(
+    arguments: tuple[str, ...],
+    runs_dir: str,
+    folders: tuple[Path, ...],
+    openclaw_command: str,
+    policy_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Diagnose attached recordings while they are recorded, and act on limits, until you press Ctrl-C.
+
+    It follows the run that `critiqor attach` records, and the next one after it. Each finding and each exceeded limit
+    is one line. A limit with the action `stop` has OpenClaw abort the agent run that exceeds it; other agent runs go
+    on. A run that `critiqor monitor` launched is diagnosed by its monitor.
+
+    ARGUMENTS after `--` select the OpenClaw instance: `--profile NAME` or `--dev`.
+
+    \b
+    critiqor guard
+    critiqor guard --policy policy.toml
+    critiqor guard --policy policy.toml -- --profile work
+    """
+    from critiqor.cli.alerts import LiveAlerts
+    from critiqor.live.guard import Guard
+    from critiqor.run.store import RunStore
+
+    policy = read_policy_option(policy_file)
+    stores = [RunStore(folder) for folder in dict.fromkeys((runs_dir, *map(str, folders)))]
+
+    alerts = LiveAlerts.of_folders([store.runs_dir for store in stores], policy_file)
+
+    def announce(run: Run, news: Announcement | LiveLimit) -> None:
+        alerts.announce(run, news)
+        if as_json:
+            answer_line("guard", {"run_id": run.id, "runs_dir": str(run.paths.runs_dir), "news": news})
+        else:
+            click.echo(_line(run, news))
+
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    following = Guard(
+        stores, policy, announce=announce, abort=_abort(openclaw_command, arguments), say=lambda text: say(text)
+    )
+    with ExitStack() as held, suppress(KeyboardInterrupt):
+        for store in stores:
+            _hold(store, held)
+        say(f"waiting for recordings in {', '.join(str(store.runs_dir) for store in stores)}; Ctrl-C ends the guard")
+        while not ended.wait(POLL_SECONDS):
+            following.step()
+    alerts.finish()
+    say("the guard has ended; recordings go on")
+
+
+def _hold(store: RunStore, held: ExitStack) -> None:
+    """Keep another guard from following the same folder: findings would be announced twice."""
+    from critiqor.errors import ActiveSessionError
+    from critiqor.storage.lock import exclusive, is_held
+
+    lock = store.paths.guard_lock_path
+    if is_held(lock):
+        raise ActiveSessionError(f"another guard follows {store.runs_dir}", fix="end it, or name another --runs-dir")
+    held.enter_context(exclusive(lock))
+
+
+def _abort(openclaw_command: str, arguments: tuple[str, ...]) -> Abort:
+    """Return what aborts an agent run of the selected OpenClaw, with its own credentials."""
+    from critiqor.openclaw import GatewayCalls, client_environment, find_openclaw
+
+    def abort(session_key: str | None, agent_run_id: str | None) -> str | None:
+        installation = find_openclaw(openclaw_command, os.environ)
+        command = [installation.command, *installation.arguments, *arguments]
+        return GatewayCalls(command, client_environment((), os.environ)).abort(session_key, agent_run_id)
+
+    return abort
+
+
+def _line(run: Run, news: Announcement | LiveLimit) -> str:
+    from critiqor.live.announcements import Announcement
+    from critiqor.model.formatting import format_session
+    from critiqor.model.sanitize import sanitize_line
+
+    if not isinstance(news, Announcement):
+        return f"{run.id}  limit  {sanitize_line(news.text)}" + (f"  ({news.result})" if news.result else "")
+    finding = news.finding
+    where = "" if finding.session_key is None else f"  [{format_session(finding.session_key)}]"
+    what = f"{news.kind}  {finding.severity} {finding.type}{where}  {sanitize_line(finding.title)}"
+    return f"{run.id}  {what}  → {add_runs_dir(news.command)}"

@@ -1,0 +1,128 @@
+"""The guard: one process that diagnoses the attached recordings of runs folders, and acts on their limits.
+
+A run that `critiqor monitor` records is diagnosed by its monitor. A recording of an OpenClaw that runs as a service has
+no such process: the guard follows the run that is being recorded in each folder, and the next one after it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from critiqor.errors import CritiqorError
+from critiqor.live.announcements import Announcement
+from critiqor.live.limits import is_recent
+from critiqor.live.recording import LiveRecording
+from critiqor.live.verdict import STOP_REQUESTED, LiveLimit, limit_facts, stop_result
+from critiqor.policy.policy_file import Policy
+from critiqor.run.lifecycle import append_lifecycle_event
+from critiqor.run.store import Run, RunStore
+
+SCAN_SECONDS = 1.0
+"""How often a folder is checked for a new recording."""
+MAX_FAILURES = 20
+"""Failures in a row after which a recording is not followed any more."""
+
+Announce = Callable[[Run, Announcement | LiveLimit], None]
+Abort = Callable[[str | None, str | None], str | None]
+"""Aborts an agent run, given by session key and id; returns why it failed."""
+Say = Callable[[str], None]
+
+
+class Guard:
+    """Follows the recordings of runs folders."""
+
+    def __init__(
+        self, stores: Sequence[RunStore], policy: Policy | None, *, announce: Announce, abort: Abort, say: Say
+    ) -> None:
+        self._stores = stores
+        self._policy = policy
+        self._announce = announce
+        self._abort = abort
+        self._say = say
+        self._live: dict[Run, LiveRecording] = {}
+        self._failures: dict[Run, int] = {}
+        self._left: set[Run] = set()
+        """Runs that are not followed any more."""
+        self._next_scan = 0.0
+
+    @property
+    def followed(self) -> list[Run]:
+        """The runs that are followed now."""
+        return list(self._live)
+
+    def step(self) -> None:
+        """Look for new recordings, read what is new in all of them, and act on it."""
+        now = time.monotonic()
+        if now >= self._next_scan:
+            self._next_scan = now + SCAN_SECONDS
+            for store in self._stores:
+                self._find(store)
+        for run, live in list(self._live.items()):
+            try:
+                self._follow(run, live, now)
+                self._failures.pop(run, None)
+            # Whatever is wrong with one recording, the others are still followed.
+            except Exception as error:
+                self._failures[run] = self._failures.get(run, 0) + 1
+                if self._failures[run] > MAX_FAILURES:
+                    self._leave(run)
+                    self._say(f"{run.id} is not followed any more: {error}")
+
+    def _find(self, store: RunStore) -> None:
+        """Follow the run that is being recorded in a folder, unless its monitor does."""
+        try:
+            run = store.active()
+            if run is None or run in self._live or run in self._left:
+                return
+            head = run.head()
+            if head.status != "MONITORING" or head.owner is not None:
+                return
+            limits, contracts = (self._policy.limits, self._policy.contracts) if self._policy else (None, ())
+            self._live[run] = LiveRecording(run, limits, contracts)
+        except (CritiqorError, OSError):
+            return  # its record is being written, or cannot be read: the next scan tries again
+        self._say(f"following {run.id} in {store.runs_dir}")
+
+    def _follow(self, run: Run, live: LiveRecording, now: float) -> None:
+        update = live.read(now)
+        for limit in live.take_limits():
+            self._act(run, live, limit)
+        is_over = update.over is not None and not update.more
+        for news in live.finish(now) if is_over else live.publish(now):
+            self._announce(run, news)
+        if is_over:
+            self._leave(run)
+            self._say(f"{run.id} is not followed any more: {update.over}")
+
+    def _leave(self, run: Run) -> None:
+        self._live.pop(run, None)
+        self._failures.pop(run, None)
+        self._left.add(run)
+
+    def _act(self, run: Run, live: LiveRecording, limit: LiveLimit) -> None:
+        """Announce an exceeded limit, and have the agent run aborted if the policy says so."""
+        if limit.action == "stop":
+            is_late = not is_recent(limit)
+            limit = replace(limit, result="not stopped: it was exceeded earlier" if is_late else STOP_REQUESTED)
+            if not is_late:
+                # OpenClaw takes seconds to start its command, and other recordings are not to wait for it.
+                threading.Thread(target=self._stop, args=(run, limit), daemon=True).start()
+        live.add_limit(limit)
+        self._announce(run, limit)
+
+    def _stop(self, run: Run, limit: LiveLimit) -> None:
+        try:
+            failure = self._abort(limit.session_key, limit.agent_run_id)
+        except CritiqorError as error:
+            failure = error.message
+        done = stop_result(failure)
+        payload = {"result": done, **limit_facts(limit)}
+        try:
+            append_lifecycle_event(run, {"event_type": "limit_exceeded", "error": limit.text, "payload": payload})
+        except (CritiqorError, OSError) as error:
+            self._say(f"what became of the limit could not be recorded: {error}")
+        self._say(f"{run.id}: {limit.text}: {done}")
