@@ -335,7 +335,7 @@ def test_no_damage_to_a_file_makes_a_verb_crash_or_hang(
 
 def test_every_verb_that_reads_runs_is_tried() -> None:
     tried = {verb[0] for target in TARGETS.values() for verb in target.verbs}
-    elsewhere = {"attach", "detach", "monitor", "completion", "doctor", "demo", "agent", "dashboard", "keys"}
+    elsewhere = {"attach", "detach", "monitor", "completion", "doctor", "demo", "agent", "dashboard", "keys", "guard"}
     assert VERBS.keys() - tried == elsewhere
 
 

@@ -162,8 +162,8 @@ ONE_RUN = (
     "show explain timeline profile diagnose report export check policy visibility verify watch finalize abort compare"
 )
 """Verbs about runs that the user at the terminal names."""
-WHOLE_FOLDER = "runs recover completion"
-"""Verbs that list every run for the user at the terminal, whatever its tenant and visibility."""
+WHOLE_FOLDER = "runs recover completion guard notify"
+"""Verbs about every run of a folder, for the user at the terminal, whatever its tenant and visibility."""
 WITHIN_A_TENANT = "benchmark trends dashboard"
 """Verbs that take several runs together, tested above."""
 WITHOUT_RUNS = "monitor attach detach import doctor demo agent lab keys"

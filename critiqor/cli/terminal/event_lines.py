@@ -10,13 +10,15 @@ from critiqor.diagnosis.signals.reported_numbers import is_plausible
 from critiqor.diagnosis.signals.text import plain_text
 from critiqor.model import EventType, iso_from_ms, ms_from_iso
 from critiqor.model.formatting import format_duration, format_money, format_number, format_session
-from critiqor.model.sanitize import collapse_whitespace
+from critiqor.model.sanitize import collapse_whitespace, excerpt
 
 if TYPE_CHECKING:
     from critiqor.model import Event
 
 MAX_QUOTE = 200
 """Maximum length of a quoted text in characters."""
+MAX_SESSION = 32
+"""Maximum length of the name of a session, so that what happened still fits on the line."""
 MAIN_ARGUMENTS = ("command", "cmd", "path", "file_path", "url", "query", "pattern", "message", "task")
 """Arguments of a tool call that say what it does; they are printed first."""
 
@@ -46,7 +48,8 @@ def format_event(event: Event, *, with_session: bool = False) -> EventLine:
         details.append(format_duration(event.duration_ms))
     if failed:
         details.append(f"error: {_quote(event.error)}" if event.error else "error")
-    session = f"[{format_session(event.session_key)}] " if with_session and event.session_key is not None else ""
+    named = with_session and event.session_key is not None
+    session = f"[{excerpt(format_session(event.session_key), MAX_SESSION)}] " if named else ""
     detail = f"{session}{', '.join(details)}".rstrip()
     return EventLine(_clock(event.timestamp), _quote(event.event_type), detail, failed)
 
