@@ -263,6 +263,8 @@ def _notes(coverage: Coverage) -> list[str]:
         notes.append("The recorder was loaded, but none of its records reached the disk.")
     elif not coverage.recorder_attached:
         notes.append("OpenClaw did not load the recorder: this evidence contains nothing the agent did.")
+    elif coverage.agent_events == 0 and coverage.missing_records:
+        notes.append("The recorder was attached, and none of its records of an agent run reached the disk.")
     elif coverage.agent_events == 0:
         notes.append("The recorder was attached, and no agent run took place.")
     if any(recorder.attached for recorder in coverage.recorders):

@@ -266,6 +266,7 @@ def test_recording_without_an_agent_is_no_clean_bill() -> None:
     assert diagnosis.headline == "No agent run took place"
     lossy = story.diagnosis(agent_events=0, missing_records=5)
     assert lossy.headline == "The agent was not observed"
+    assert [finding.type for finding in lossy.failure_analysis.findings] == ["inspection_incomplete", "records_lost"]
 
 
 def test_reason_why_nothing_was_recorded_is_told() -> None:

@@ -22,7 +22,7 @@ class RecordsLost(RecordingDetector):
         recording = self._recording
         coverage = recording.coverage
         lost = coverage.damaged_records + coverage.missing_records
-        if not lost or coverage.agent_events == 0:
+        if not lost:
             return []
         title = f"The recorder lost {counted(lost, 'record')}"
         event_id = recording.first_event
@@ -46,6 +46,8 @@ class RecordsLost(RecordingDetector):
 
 
 def _severity(lost: int, kept: int) -> Severity:
+    if not kept:
+        return "medium"  # `inspection_incomplete` is high, and says that nothing of the agent is known
     if lost > kept:
         return "high"
     return "low" if lost <= MAX_FOR_LOW and lost <= MAX_SHARE_FOR_LOW * kept else "medium"
