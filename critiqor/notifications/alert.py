@@ -164,7 +164,7 @@ def _message(key: str, kind: MessageKind, now_ms: int, alerts: list[Alert]) -> M
 def _alert_key(finding: Finding, head: RunHead, kind: AlertKind) -> str:
     """Return the key of an alert: the same while a run is recorded and after it is sealed, and in no other run.
 
-    The id of a finding is not part of it: findings are numbered anew whenever one is added. Every runs folder has a
+    The id of a finding is not part of it: findings are numbered again whenever one is added. Every runs folder has a
     run_001, so the time at which the run was created is. A finding can be updated once to each severity.
     """
     updated_to = finding.severity if kind == "updated" else ""

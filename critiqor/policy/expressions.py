@@ -149,7 +149,7 @@ class Expression:
 def kind_of(*expressions: Expression | None) -> EventKind:
     """Return the kind of event on which expressions about the same event are evaluated.
 
-    Raise `ExpressionError` if there is none: a message is no call.
+    Raise `ExpressionError` if no kind of event has all that they use: a message has no `call`.
     """
     needs = {part for each in expressions if each is not None for part in each.needs}
     if "message" in needs and len(needs) > 1:

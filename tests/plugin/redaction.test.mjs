@@ -324,7 +324,7 @@ test("a value that a tool has masked already is no secret", (t) => {
 });
 
 for (const reference of ["vault:kv/db#password", "op://vault/item/field", "/run/secrets/db_password", "${DB_PASSWORD}", "{{ secrets.TOKEN }}"]) {
-  test(`${reference} names where a secret is kept, and is none`, (t) => {
+  test(`${reference} names where a secret is kept, and is not redacted`, (t) => {
     const run = newRun(t);
     attach().hook("message_received", { content: `DB_PASSWORD="${reference}"`, password: reference, sessionKey: "s1" });
     assert.equal(run.text().includes("[redacted:"), false);

@@ -271,7 +271,7 @@ function isWithinMark(text, start) {
 const REFERENCE = new RegExp(`^${RULES.references}$`);
 
 /**
- * Whether a value in the place of a secret is none: a tool has masked it, or it names where the secret is kept.
+ * Whether a value in the place of a secret is harmless: masked by a tool, or the name of where the secret is kept.
  * @param {string} value
  */
 function isNoSecret(value) {

@@ -12,7 +12,7 @@ from critiqor.storage.redaction.rules import expand, is_secret_field, shared_rul
 
 # What the gates do not cover: characters that are escaped unnecessarily, and white space that only Python knows.
 _UNUSUAL_ESCAPE = re.compile(rb"\\(?:u00(?:[2-7]|1[c-f]|85|a0)|u[12]|/)", re.IGNORECASE)
-# A name with a backslash is none that `is_secret_field` accepts; leaving it out here would make the search slower.
+# `is_secret_field` does not accept a name with a backslash; excluding it here would make the search slower.
 _FIELD = re.compile(rb'"([^"]{4,160})"(?<!\\")\s*:\s*["\[]')
 _MAX_NAMES = 4096
 _HARMLESS_NAMES: set[bytes] = set()

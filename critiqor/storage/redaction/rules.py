@@ -120,7 +120,7 @@ def _references() -> re.Pattern[str]:
 
 
 def is_no_secret(value: str) -> bool:
-    """Whether a value in the place of a secret is none: a tool has masked it, or it names where the secret is kept."""
+    """Whether a value in the place of a secret is harmless: masked, or the name of where the secret is kept."""
     return not any(map(str.isalnum, value)) or _references().fullmatch(value) is not None
 
 
