@@ -41,6 +41,7 @@ VERBS = {
     "recover": "Rebuild the record of a run that was lost or cannot be read.",
     "keys": "Make or show the key that signs seals, and the trusted signers.",
     "notify": "Test the channels for alerts, or deliver alerts that wait.",
+    "mcp": "Serve the runs of this folder to agents and assistants, read-only.",
     "completion": "Set up shell completion of verbs, options, runs and findings.",
     "doctor": "Check that a recording would work on this machine.",
     "demo": "Record and diagnose three short runs, without OpenClaw.",

@@ -41,6 +41,31 @@ _METADATA_OPTIONS = (
 )
 
 
+class _Tenants(click.Option):
+    """An option for several tenants. A variable or a setting names one tenant, whose name may contain any character."""
+
+    def value_from_envvar(self, ctx: click.Context) -> Any:
+        value = self.resolve_envvar_value(ctx)
+        return None if value is None else (value,)
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, click.core.ParameterSource]:
+        value, source = super().consume_value(ctx, opts)
+        return ((str(value),) if source is click.core.ParameterSource.DEFAULT_MAP else value), source
+
+
+def tenants_option(function: _Function) -> _Function:
+    """Add --tenant."""
+    return click.option(
+        "--tenant",
+        "tenant_id",
+        cls=_Tenants,
+        multiple=True,
+        envvar="CRITIQOR_TENANT_ID",
+        metavar="TENANT",
+        help="Tenant whose runs to show; can be repeated.  [default: the tenant of RUN, or the only tenant]",
+    )(function)
+
+
 def runs_dir_option(function: _Function) -> _Function:
     """Add --runs-dir."""
     return click.option(

@@ -52,7 +52,7 @@ from critiqor.model.usage import Cost
 from critiqor.spans.agent_run import AgentRun
 
 ENGINE_VERSION = "1.0.0"
-RULE_SET_VERSION = "9"
+RULE_SET_VERSION = "10"
 # 1: first full set of detectors.
 # 2: latency_stall, slow_startup, slow_provider and child_process_failure.
 # 3: the cause of cost_explosion no longer depends on which calls it names; inspection_incomplete comes first if no
@@ -74,6 +74,7 @@ RULE_SET_VERSION = "9"
 # recorder, and records that could not be written are not blamed on a plugin that was not loaded.
 # 9: failures whose outputs say the same have one cause, whatever it is; bad news about one failure admits no other one;
 # a command that an answer quotes must have been run; dates, hosts and namesakes are compared; answers in XML are read.
+# 10: calls of Critiqor's own tools, of its MCP server, are left out.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 

@@ -48,7 +48,7 @@ from critiqor.diagnosis.signals.tool_calls import does_nothing, kind_of, runs_te
 from critiqor.model import Event, EventType, Scope
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.agent_run import CLOSED, AgentRun
-from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, ToolCall
+from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, ToolCall, is_own_call
 from critiqor.spans.hidden_calls import HiddenCalls
 from critiqor.spans.late_usage import LateUsage, has_usage
 from critiqor.spans.pairing import SpanPairer
@@ -115,6 +115,10 @@ class _Request(msgspec.Struct, frozen=True, gc=False):
     """Maximum number of tokens of the context."""
 
 
+class _OwnCall(msgspec.Struct, frozen=True, gc=False):
+    """A call of Critiqor's own tools, from which nothing is concluded."""
+
+
 class _WaitingCall(msgspec.Struct, frozen=True, gc=False):
     """A model call whose usage may arrive with the end of its agent run."""
 
@@ -131,7 +135,7 @@ class _UnreadLookup(NamedTuple):
     """Words of the result whose use shows that it was read."""
 
 
-_RunSpan = Span[ToolCall | _Request]
+_RunSpan = Span[ToolCall | _Request | _OwnCall]
 _Adder = Callable[[AgentRun, Event, _RunSpan | None], None]
 
 
@@ -139,7 +143,7 @@ class RunBuilder:
     """Builds all agent runs of a recording."""
 
     def __init__(self) -> None:
-        self._pairer = SpanPairer[ToolCall | _Request](("agent", "model", "tool"))
+        self._pairer = SpanPairer[ToolCall | _Request | _OwnCall](("agent", "model", "tool"))
         self.runs: dict[Scope, AgentRun] = self._pairer.runs
         """The agent runs, in order of start."""
         self.events = 0
@@ -249,13 +253,18 @@ class RunBuilder:
 
     def _start_tool_call(self, run: AgentRun, event: Event, span: _RunSpan | None) -> None:
         payload = event.payload
-        arguments = canonical_json(payload["arguments"] if "arguments" in payload else payload.get("args"))
+        given = payload["arguments"] if "arguments" in payload else payload.get("args")
+        if span is not None and span.outer is not None and isinstance(span.outer.data, ToolCall):
+            span.outer.data.wraps = True
+        if is_own_call(event.tool_name, given):
+            if span is not None:
+                span.data = _OwnCall()
+            return
+        arguments = canonical_json(given)
         call = self._add_tool_call(run, event, arguments)
         self.claims.start_call(run, call, arguments)
         if span is not None:
             span.data = call
-            if span.outer is not None and isinstance(span.outer.data, ToolCall):
-                span.outer.data.wraps = True
         if call.tool.lower() in _PLAN_TOOLS:
             run.plan = Plan(self.events, event.event_id, len(_PENDING.findall(arguments)))
             run.spans.append(run.plan)
@@ -292,6 +301,8 @@ class RunBuilder:
 
     def _end_tool_call(self, run: AgentRun, event: Event, span: _RunSpan | None) -> None:
         started = span.data if span is not None else None
+        if isinstance(started, _OwnCall) or is_own_call(event.tool_name):
+            return
         call = started if isinstance(started, ToolCall) else self._add_tool_call(run, event, "null")
         call.result = event.event_id
         payload = event.payload

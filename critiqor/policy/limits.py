@@ -24,6 +24,7 @@ from critiqor.model.event import HOUSEKEEPING
 from critiqor.model.formatting import format_session
 from critiqor.model.sanitize import sanitize_line
 from critiqor.policy.meters import MAX_SCOPES, DayAmounts, Meter, OpenCall, Per, Place, Streaks
+from critiqor.spans.calls import is_own_call
 from critiqor.spans.hidden_calls import HiddenCalls
 from critiqor.spans.late_usage import LateUsage, has_usage
 from critiqor.spans.pairing import SpanPairer
@@ -261,8 +262,11 @@ class LimitTracker:
 
     def _start_call(self, event: Event, span: Span[OpenCall], place: Place) -> None:
         payload = event.payload
-        call = _open_call(event, payload["arguments"] if "arguments" in payload else payload.get("args"))
-        span.data = call
+        arguments = payload["arguments"] if "arguments" in payload else payload.get("args")
+        span.data = call = _open_call(event, arguments)
+        if is_own_call(event.tool_name, arguments):
+            call.is_own = True
+            return
         outer = span.outer.data if span.outer is not None else None
         if outer is not None and not outer.wraps:
             outer.wraps = True  # a call that only makes another call counts together with it
@@ -274,6 +278,8 @@ class LimitTracker:
 
     def _end_call(self, event: Event, span: Span[OpenCall], place: Place) -> None:
         call, payload = span.data or _open_call(event, None), event.payload
+        if call.is_own or is_own_call(event.tool_name):
+            return
         result = payload["result"] if "result" in payload else payload.get("output")
         text = plain_text(result)
         if "repeats" in self._limits:

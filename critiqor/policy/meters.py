@@ -80,6 +80,8 @@ class OpenCall(msgspec.Struct):
     """Fingerprint of tool and arguments."""
     wraps: bool = False
     """Whether it made another tool call."""
+    is_own: bool = False
+    """Whether it is a call of Critiqor's own tools, which no limit counts."""
 
 
 class Streaks:

@@ -46,12 +46,10 @@ EXPORT = Viewer(is_owner=True, is_export=True)
 def visible_level(viewer: Viewer, head: RunHead) -> Level | None:
     """Return how much of a run a viewer sees; None for nothing, not even that the run exists."""
     visibility = head.metadata.visibility
-    if viewer.is_owner:
-        return "anonymous" if viewer.is_export and visibility == "anonymous" else "whole"
-    if head.metadata.tenant_id not in viewer.tenants:
+    if not viewer.is_owner and head.metadata.tenant_id not in viewer.tenants:
         return None
-    if viewer.is_user:
-        return "whole"
+    if viewer.is_owner or viewer.is_user:
+        return "anonymous" if viewer.is_export and visibility == "anonymous" else "whole"
     if viewer.run_id not in (None, head.run_id):
         return None
     has_link = viewer.run_id is not None

@@ -199,6 +199,31 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 RunSpan = ToolCall | ModelCall | Message | MemoryLookup | Moment | Plan | SecretMark
 """Anything that an agent run is made of."""
 
+OWN_TOOLS = (
+    "list_runs",
+    "get_diagnosis",
+    "explain_finding",
+    "get_conversation",
+    "search_events",
+    "compare_runs",
+    "verify_run",
+    "check_claim",
+)
+"""The tools of Critiqor's MCP server."""
+_OWN_TOOL = re.compile(rf"(?:.*[^a-z0-9])?critiqor[^a-z0-9]+(?:{'|'.join(OWN_TOOLS)})", re.IGNORECASE | re.DOTALL)
+
+
+def is_own_call(tool: str | None, arguments: object = None) -> bool:
+    """Return whether an agent calls a tool of Critiqor's MCP server, itself or through OpenClaw's `tool_call`.
+
+    Such a call says nothing about the work of the agent. It is recognized by its name, which begins with that of the
+    server in OpenClaw's configuration: what a tool answers cannot hide a call.
+    """
+    if tool == "tool_call" and isinstance(arguments, dict):
+        tool = arguments.get("id") if isinstance(arguments.get("id"), str) else None
+    return tool is not None and _OWN_TOOL.fullmatch(tool) is not None
+
+
 _COMMAND_LINE = re.compile(r'"(?:command|cmd|script)":"((?:[^"\\]|\\.)*)"')
 
 

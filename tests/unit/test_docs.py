@@ -111,7 +111,7 @@ def test_every_verb_is_in_the_readme(verb: str) -> None:
     assert f"critiqor {verb}" in (ROOT / "README.md").read_text()
 
 
-def test_every_verb_but_monitor_answers_as_json_as_the_readme_says() -> None:
+def test_every_verb_but_monitor_and_mcp_answers_as_json_as_the_readme_says() -> None:
     commands: dict[str, click.Command | None] = {}
     for verb in VERBS:
         command = critiqor.get_command(click.Context(critiqor), verb)
@@ -120,7 +120,7 @@ def test_every_verb_but_monitor_answers_as_json_as_the_readme_says() -> None:
     silent = [
         verb for verb, command in commands.items() if command and "as_json" not in {p.name for p in command.params}
     ]
-    assert silent == ["monitor openclaw"]
+    assert silent == ["monitor openclaw", "mcp"]
 
 
 def test_documented_names_are_those_that_the_recorder_subscribes_to() -> None:

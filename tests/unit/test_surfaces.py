@@ -43,6 +43,7 @@ OTHER_VERBS = {
     "notify",  # it answers about channels and messages
     "keys",  # it answers about the user's key
     "dashboard",  # its pages are tried one by one
+    "mcp",  # it answers to the calls of a client
     "explain",  # one finding, without the verdict on the run
 }
 SCORES_AS_CONCLUDED = (

@@ -164,8 +164,8 @@ ONE_RUN = (
 """Verbs about runs that the user at the terminal names."""
 WHOLE_FOLDER = "runs recover completion guard notify"
 """Verbs about every run of a folder, for the user at the terminal, whatever its tenant and visibility."""
-WITHIN_A_TENANT = "benchmark trends dashboard"
-"""Verbs that take several runs together, tested above."""
+WITHIN_A_TENANT = "benchmark trends dashboard mcp"
+"""Verbs that take several runs together, tested above, and the server, which has tests of its own."""
 WITHOUT_RUNS = "monitor attach detach import doctor demo agent lab keys"
 
 

@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.options import json_option, runs_dir_option, tenants_option
 from critiqor.cli.output import answer, say
 
 if TYPE_CHECKING:
     from critiqor.dashboard.web.serving import ServedDashboard
 
 
-class _Tenants(click.Option):
-    """An option for several tenants. A variable or a setting names one tenant, whose name may contain any character."""
-
-    def value_from_envvar(self, ctx: click.Context) -> Any:
-        value = self.resolve_envvar_value(ctx)
-        return None if value is None else (value,)
-
-    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
-        value, source = super().consume_value(ctx, opts)
-        return ((str(value),) if source is ParameterSource.DEFAULT_MAP else value), source
-
-
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", required=False, shell_complete=run_names)
 @runs_dir_option
-@click.option(
-    "--tenant",
-    "tenant_id",
-    cls=_Tenants,
-    multiple=True,
-    envvar="CRITIQOR_TENANT_ID",
-    metavar="TENANT",
-    help="Tenant whose runs to show; can be repeated.  [default: the tenant of RUN, or the only tenant]",
-)
+@tenants_option
 @click.option(
     "--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Address or host name to listen on."
 )

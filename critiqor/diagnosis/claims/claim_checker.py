@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.checks.all_checks import check_episode
+from critiqor.diagnosis.claims.checks.failures import admitted_failures
 from critiqor.diagnosis.claims.deeds.outgoing import outgoing_texts, without_texts
 from critiqor.diagnosis.claims.episode import (
     MAX_ARGUMENTS,
@@ -311,6 +312,33 @@ class ClaimChecker:
                     self.lookups.add(checked.lookup, len(self.claims) - 1, draft)
             if checked.problem is not None and checked.lookup is None:
                 self.judged.add(_draft(episode, checked))
+
+    def check_statement(
+        self, session_key: str | None, statement: str, events: Callable[[], Iterable[Event]]
+    ) -> list[Claim] | None:
+        """Return the claims of a statement as if it were an agent's answer now. No claim of the recording changes.
+
+        An answer that passes over a failure is not right, and one that only reports a failure is. None if nothing is
+        known of the session. `events` reads the recording once more, for values to look up in it.
+        """
+        now = self._open.get(session_key or "")
+        if now is None:
+            return None
+        orders = [text.order for text in (*now.requests, *now.messages)] + [call.order for call in now.calls]
+        order = max(orders, default=0) + 1
+        said = EpisodeText(order=order, event_id="statement", text=statement)
+        episode = _as_it_is(now)
+        episode.messages, episode.outgoing, episode.ended_at, episode.was_broken_off = [said], [], order, False
+        lookups, claims = Lookups(), []
+        for checked in _judged(episode) or admitted_failures(episode):
+            if checked.text is said:
+                claims.append(_claim(episode, checked))
+                if checked.lookup is not None:
+                    draft = _draft(episode, checked) if checked.problem is not None else None
+                    lookups.add(checked.lookup, len(claims) - 1, draft)
+        if lookups.values:
+            lookups.search(events(), claims)
+        return claims
 
     def look_up(self, events: Iterable[Event]) -> None:
         """Look up in all events the values that are not in what is kept of them."""

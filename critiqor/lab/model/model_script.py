@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any, Literal
 
 import msgspec
@@ -51,6 +52,18 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     """Seconds between two pieces."""
     finish: str = ""
     """Another finish reason, such as `length`."""
+    branches: dict[str, Step] = {}
+    """Other responses, each under a text. The first one whose text was said since the model's last response, such as
+    by a tool, is given instead."""
+
+    def for_request(self, body: dict[str, Any]) -> Step:
+        """Return the response to a request: a branch, or the step itself."""
+        if not self.branches:
+            return self
+        messages = body.get("messages") or []
+        latest = takewhile(lambda message: message.get("role") != "assistant", reversed(messages))
+        said = "\n".join(map(str, latest))
+        return next((step for text, step in self.branches.items() if text in said), self)
 
 
 class Script(msgspec.Struct, frozen=True):

@@ -117,7 +117,7 @@ class ScriptedModel:
                 self._conversations.note_compaction()
                 return ScriptedRequest(number, Step(text=self._summary), None)
             position = self._conversations.take(body, number)
-            return ScriptedRequest(number, position.step, position.conversation)
+            return ScriptedRequest(number, position.step.for_request(body), position.conversation)
 
     def _mark_delivered(self, request: ScriptedRequest) -> None:
         """Note that the agent is about to have the whole response in its history."""

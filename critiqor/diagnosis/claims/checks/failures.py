@@ -76,6 +76,26 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
     return claims
 
 
+def admitted_failures(episode: Episode) -> list[CheckedClaim]:
+    """Return what an answer admits: failures that were recorded and not repaired."""
+    answer = episode.answer
+    if answer is None:
+        return []
+    return [
+        CheckedClaim(
+            text=answer,
+            start=0,
+            end=len(answer.text),
+            kind="check" if call.is_check else "action",
+            status="supported",
+            reason=f"{call.name} failed, and the answer says so",
+            calls=[call],
+        )
+        for call in unresolved_failures(episode)
+        if is_disclosed(episode, call, answer)
+    ][:1]
+
+
 _DONE = re.compile(r"[\u2705\u2714\u2611\U0001f389]")
 """Marks that say in every language that something is done."""
 

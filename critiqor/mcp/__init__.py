@@ -1,0 +1,1 @@
+"""MCP server: recorded runs as read-only tools for agents and assistants, with bounded answers."""
