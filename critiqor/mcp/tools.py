@@ -1,15 +1,16 @@
-"""The tools of the MCP server: for each one its arguments, and the function that answers."""
+"""The tools of the MCP server: for each one its arguments, and the function that answers.
+
+Clients wait a few seconds for the server to start, so what only one tool needs is imported by its function.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
-from critiqor.dashboard.data.event_index import EventFilter
-from critiqor.diagnosis.signals.text import canonical_json, plain_text
 from critiqor.errors import UsageError
 from critiqor.mcp.answers import (
     MAX_ENTRIES,
@@ -29,13 +30,13 @@ from critiqor.mcp.answers import (
     page_of,
     untrusted,
 )
-from critiqor.mcp.claims import check_statement
-from critiqor.mcp.diagnoses import shown_diagnosis, shown_finding
 from critiqor.mcp.runs import VisibleRuns, is_live
 from critiqor.model import Event, EventType
 from critiqor.model.sanitize import sanitize_line
-from critiqor.run.explanation import ExplainedStep
 from critiqor.run.view import RunView
+
+if TYPE_CHECKING:
+    from critiqor.run.explanation import ExplainedStep
 
 MAX_SEARCH = 400
 MAX_STEPS = 15
@@ -72,6 +73,8 @@ class GetDiagnosis(_Arguments, frozen=True):
 
     def answer(self, runs: VisibleRuns) -> object:
         """Return the verdict with a page of findings."""
+        from critiqor.mcp.diagnoses import shown_diagnosis
+
         return shown_diagnosis(runs.open(self.run), self.offset, self.limit)
 
 
@@ -85,6 +88,7 @@ class ExplainFinding(_Arguments, frozen=True):
 
     def answer(self, runs: VisibleRuns) -> ShownExplanation:
         """Return the finding with its causal chain and its evidence."""
+        from critiqor.mcp.diagnoses import shown_finding
         from critiqor.run.explanation import explain_finding
 
         view = runs.open(self.run)
@@ -127,6 +131,8 @@ class SearchEvents(_Arguments, frozen=True):
 
     def answer(self, runs: VisibleRuns) -> ShownEntries:
         """Return a page of matching events."""
+        from critiqor.dashboard.data.event_index import EventFilter
+
         wanted = EventFilter(event_type=self.event_type, tool_name=self.tool_name, status=self.status, text=self.text)
         if not wanted.names and not self.text.strip():
             raise UsageError("there is nothing to search for", fix="pass text, event_type, tool_name or status")
@@ -209,6 +215,8 @@ class CheckClaim(_Arguments, frozen=True):
 
     def answer(self, runs: VisibleRuns) -> CheckedStatement:
         """Return the status of the sentence and of each claim in it."""
+        from critiqor.mcp.claims import check_statement
+
         return check_statement(runs.open(self.run), self.claim, self.session)
 
 
@@ -273,24 +281,29 @@ def _step(step: ExplainedStep, view: RunView) -> ShownStep:
     return ShownStep(event=step.event_id, happened=untrusted(step.happened, 300), relation=step.relation, shown=shown)
 
 
-_PARTS: dict[str, Callable[[Event], str]] = {
-    "input": lambda event: plain_text(event.payload.get("text")),
-    "message_end": lambda event: plain_text(event.payload.get("text")),
-    EventType.TOOL_CALL: lambda event: canonical_json(event.payload.get("arguments")),
-    EventType.TOOL_OUTPUT: lambda event: plain_text(event.payload.get("result")),
+_TEXT_MEMBERS = {
+    "input": "text",
+    "message_end": "text",
+    EventType.TOOL_CALL: "arguments",
+    EventType.TOOL_OUTPUT: "result",
 }
-"""What a conversation consists of, and the text of each part."""
+"""The events that a conversation consists of, and the member of each that has its text."""
 
 
 def _conversation(view: RunView, session: str | None) -> Iterator[ShownEntry]:
+    from critiqor.diagnosis.signals.text import canonical_json, plain_text
+
     for event in view.events():
-        if event.event_type in _PARTS and session in (None, event.session_key):
-            text = _PARTS[event.event_type](event)
+        if event.event_type in _TEXT_MEMBERS and session in (None, event.session_key):
+            value = event.payload.get(_TEXT_MEMBERS[event.event_type])
+            text = canonical_json(value) if event.event_type == EventType.TOOL_CALL else plain_text(value)
             if text or event.event_type != "message_end":  # one that only requests tools
                 yield _entry(event, text)
 
 
 def _entry(event: Event, text: str | None = None) -> ShownEntry:
+    from critiqor.diagnosis.signals.text import canonical_json
+
     return ShownEntry(
         event=event.event_id,
         at=event.timestamp,

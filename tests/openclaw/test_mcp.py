@@ -28,7 +28,8 @@ TESTS = (
 def server(made_runs: Path) -> dict[str, Any]:
     """The configuration that `openclaw mcp add` writes."""
     arguments = ["mcp", "--runs-dir", str(made_runs)]
-    return {"mcp": {"servers": {"critiqor": {"command": str(BIN / "critiqor"), "args": arguments}}}}
+    entry = {"command": str(BIN / "critiqor"), "args": arguments, "connectionTimeoutMs": 120_000}
+    return {"mcp": {"servers": {"critiqor": entry}}}
 
 
 def steps(version: str) -> list[Step]:
@@ -79,8 +80,8 @@ def test_openclaw_adds_the_server_and_finds_its_tools(tmp_path: Path, version: s
     with rig(tmp_path, version) as made:
         before = made.configuration.read_bytes()
         added = made.openclaw(
-            "mcp", "add", "--command", str(BIN / "critiqor"),
-            "--arg", "mcp", "--arg", "--runs-dir", "--arg", str(made.runs), "critiqor",
+            "mcp", "add", "critiqor", "--connect-timeout", "120", "--command", str(BIN / "critiqor"),
+            "--arg", "mcp", "--arg", "--runs-dir", "--arg", str(made.runs),
         )  # fmt: skip
         assert added.returncode == 0, added.stderr
         probed = made.openclaw("mcp", "probe", "--json", "critiqor")

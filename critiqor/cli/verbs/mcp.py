@@ -17,7 +17,7 @@ def mcp(runs_dir: str, tenant_id: tuple[str, ...]) -> None:
     needs the extra `mcp`; from a checkout: pip install ".[mcp]"
 
     \b
-    openclaw mcp add --command "$(command -v critiqor)" --arg mcp --arg --runs-dir --arg "$PWD/runs" critiqor
+    openclaw mcp add critiqor --command "$(command -v critiqor)" --arg mcp --arg --runs-dir --arg "$PWD/runs"
     openclaw mcp probe critiqor
     """
     from critiqor.errors import CritiqorError
