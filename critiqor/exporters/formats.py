@@ -88,6 +88,7 @@ _BUILT_IN = {
     "perfetto": Format(".perfetto.json", "https://ui.perfetto.dev or chrome://tracing", "trace"),
     "speedscope": Format(".speedscope.json", "https://www.speedscope.app", "cpu_profiles"),
     "otlp": Format(".otlp.json", "an OpenTelemetry collector, Phoenix or any backend that accepts OTLP", "recorded"),
+    "atif": Format(".atif.jsonl", "tools that read agent trajectories, such as Harbor; critiqor import", "recorded"),
     "sarif": Format(".sarif", "GitHub code scanning, or a SARIF viewer in your editor", "cited"),
     "junit": Format(".junit.xml", "your CI's test report", "gate"),
     "markdown": Format(".md", "a pull request, a ticket, or any Markdown viewer", "timed", is_report=True),

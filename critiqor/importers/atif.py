@@ -13,13 +13,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from critiqor.importers.atif_steps import Call, Metrics, Result, Step, read_metrics, read_steps
-from critiqor.importers.event_writer import EventFields, EventWriter
+from critiqor.importers.atif_steps import Metrics, Step, read_metrics, read_steps
+from critiqor.importers.conversation import Conversation
+from critiqor.importers.event_writer import EventWriter
 from critiqor.importers.files import Entry, read_entries
 from critiqor.importers.trace import ImportedTrace
 from critiqor.importers.values import as_list, as_ms, as_object, as_text
-from critiqor.model import EventType
-from critiqor.spans.tool_results import REPORTED_FAILURE, text_outcome
 
 NAME = "atif"
 _SIDECHAIN = "sidechain"
@@ -109,8 +108,8 @@ class _Trajectory:
         self._tokens = sum(step.metrics.tokens for step in self._steps if step.metrics is not None)
         self._has_costs = any(step.metrics.cost_usd is not None for step in self._steps if step.metrics is not None)
         facts = {"agent_name": agent.get("name"), "agent_version": agent.get("version")}
-        self._main = _Conversation(writer, name, facts)
-        self._sidechain = _Conversation(writer, f"{name}{_SIDECHAIN}-", facts)
+        self._main = Conversation(writer, name, facts)
+        self._sidechain = Conversation(writer, f"{name}{_SIDECHAIN}-", facts)
         if reference := as_text(document.get("continued_trajectory_ref")):
             writer.notes.add("trajectories that continue in another file", reference[:100])
 
@@ -144,7 +143,7 @@ class _Trajectory:
         while (document := self._subagents.take_any()) is not None:
             self._write_subagent(document)
 
-    def _respond(self, conversation: _Conversation, response: list[Step]) -> None:
+    def _respond(self, conversation: Conversation, response: list[Step]) -> None:
         first = response[0]
         model = self._model_of(first)
         if (metrics := first.metrics) is not None:
@@ -157,7 +156,7 @@ class _Trajectory:
     def _model_of(self, step: Step) -> dict[str, Any]:
         return {"model": step.model or self._model}
 
-    def _answer(self, conversation: _Conversation, step: Step) -> None:
+    def _answer(self, conversation: Conversation, step: Step) -> None:
         for call in step.calls:
             conversation.call_tool(step, call)
         for result in step.results:
@@ -208,99 +207,3 @@ def _was_abandoned(response: list[Step], following: list[Step] | None) -> bool:
         return False
     was_repeated = following is not None and following[0].source == "agent"
     return was_repeated and not any(step.results for step in response)
-
-
-class _Conversation:
-    """The agent runs of one agent, one after the other."""
-
-    def __init__(self, writer: EventWriter, name: str, facts: dict[str, Any]) -> None:
-        self._writer = writer
-        self._name = name
-        self._facts = facts
-        self._runs = 0
-        self._last: Step | None = None
-        """The last response, if it requests no tool and nothing followed it."""
-        self._is_asking = False
-        self._open: list[Call] = []
-
-    def ask(self, step: Step) -> None:
-        """Write a message of the user; several in a row are one request."""
-        if not self._is_asking:
-            self.end()
-            self._begin(step)
-        self._is_asking, self._last = True, None
-        self._write("input", step, {"role": "user", "text": step.text, "step_id": step.id})
-
-    def call_model(
-        self, step: Step, model: dict[str, Any], usage: dict[str, Any] | None, *, outcome: str = "completed"
-    ) -> None:
-        """Write a model call, which has ended with this step."""
-        self._require_run(step)
-        self._write("before_provider_request", step, model)
-        self._write(EventType.TOKEN_USAGE, step, {**model, "outcome": outcome, "usage": usage})
-
-    def reply(self, response: list[Step], model: dict[str, Any]) -> None:
-        """Write a message of the agent. A response without content that does not end anything is left out."""
-        first = response[0]
-        self._require_run(first)
-        self._is_asking = False
-        calls = [{"id": call.id, "name": call.name} for step in response for call in step.calls]
-        if not first.text and not calls and first.stop_reason is None:
-            return
-        content = {"role": "assistant", "text": first.text, "tool_calls": calls or None, "step_id": first.id}
-        self._write("message_end", first, content | model | {"stop_reason": first.stop_reason})
-        self._last = None if calls else first
-
-    def call_tool(self, step: Step, call: Call) -> None:
-        """Write the start of a tool call."""
-        self._require_run(step)
-        self._open.append(call)
-        self._writer.write_tool_call(self._fields(step, call), call.arguments, source="trajectory")
-
-    def answer(self, step: Step, result: Result) -> None:
-        """Write the end of the tool call that a result names, or else of the last one without a result."""
-        named = next((call for call in self._open if call.id == result.call_id), None)
-        call = named or (self._open[-1] if self._open and result.call_id is None else None)
-        if call is None:
-            self._writer.notes.add("results without a tool call", f"step {step.id}", not_understood=True)
-            return
-        self._open.remove(call)
-        outcome = text_outcome(result.text, is_error=result.is_error)
-        fields = self._fields(step, call)
-        fields.error = outcome.failure
-        text = result.text.removesuffix(REPORTED_FAILURE)
-        self._writer.write_tool_result(fields, call.arguments, text, exit_code=outcome.exit_code, source="trajectory")
-        self._last = None
-
-    def compact(self, step: Step) -> None:
-        """Write that the context was reduced."""
-        self._require_run(step)
-        self._write("compaction_end", step, {"summary": step.text})
-
-    def end(self, usage: dict[str, Any] | None = None, model: str | None = None) -> None:
-        """Write the end of the agent run, if it has ended; `usage` is that of all its model calls together."""
-        if self._last is None:
-            return
-        payload: dict[str, Any] = {"success": True, "stop_reason": self._last.stop_reason, "source": "derived"}
-        if usage is not None:
-            payload |= {"recovered_usage": [{"turn": None, "usage": usage}], "model": model}
-        self._write("agent_end", self._last, payload)
-        self._last = None
-
-    def _require_run(self, step: Step) -> None:
-        if self._runs == 0:
-            self._begin(step)
-
-    def _begin(self, step: Step) -> None:
-        self._runs += 1
-        self._open = []
-        self._write("agent_start", step, {**self._facts, "source": "derived"})
-
-    def _write(self, event_type: str, step: Step, payload: dict[str, Any]) -> None:
-        self._writer.write(event_type, self._fields(step), payload)
-
-    def _fields(self, step: Step, call: Call | None = None) -> EventFields:
-        fields = EventFields(at=step.at, agent_run_id=f"{self._name}turn-{self._runs}", raw=f"{step.source} step")
-        if call is not None:
-            fields.tool_call_id, fields.tool_name = call.id, call.name
-        return fields

@@ -40,6 +40,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it was reported as a failure beside the text."""
     subagents: list[dict[str, Any]]
     """References to the trajectories of subagents that worked for it."""
+    cut: dict[str, Any] | None = None
+    """Size and digest of the whole text, if Critiqor had recorded only the beginning of it before it was exported."""
 
 
 class Metrics(msgspec.Struct, frozen=True):
@@ -50,6 +52,8 @@ class Metrics(msgspec.Struct, frozen=True):
     completion: int | None = None
     cached: int | None = None
     cost_usd: float | None = None
+    written: int = 0
+    """Tokens written to the cache, as Critiqor's own export states them."""
 
     @property
     def tokens(self) -> int:
@@ -64,12 +68,14 @@ class Metrics(msgspec.Struct, frozen=True):
         if not self.tokens and not self.cost_usd:
             return None
         cached = self.cached or 0
-        prompt = self.prompt or 0
+        prompt = max((self.prompt or 0) - self.written, 0)
         usage: dict[str, Any] = {
             "input": prompt - cached if prompt >= cached else prompt,
             "output": self.completion or 0,
             "cacheRead": cached,
         }
+        if self.written:
+            usage["cacheWrite"] = self.written
         cost = cost_usd if self.cost_usd is None else self.cost_usd
         return usage if cost is None else usage | {"cost": {"total": cost}}
 
@@ -133,7 +139,8 @@ def read_metrics(value: Any, prefix: str = "") -> Metrics | None:
         as_count(value.get(f"{prefix}{name}_tokens")) for name in ("prompt", "completion", "cached")
     )
     cost = as_number(value.get(f"{prefix}cost_usd"))
-    return Metrics(prompt, completion, cached, None if cost is None else float(cost))
+    written = as_count(as_object(value.get("extra")).get("cache_write_tokens")) or 0
+    return Metrics(prompt, completion, cached, None if cost is None else float(cost), written)
 
 
 def _plain_content(content: Any) -> str:
@@ -197,7 +204,13 @@ def _result(value: dict[str, Any], step_extra: dict[str, Any]) -> Result:
         else [references]
         if isinstance(references, dict)
         else [],
+        cut=_cut(extra.get("cut")),
     )
+
+
+def _cut(value: Any) -> dict[str, Any] | None:
+    size, digest = as_count(as_object(value).get("size")), as_text(as_object(value).get("digest"))
+    return None if size is None or digest is None else {"cut": True, "size": size, "digest": digest}
 
 
 _OUTPUT, _METADATA = "\n\n[stdout]\n", "\n[metadata] {"

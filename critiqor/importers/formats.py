@@ -15,6 +15,10 @@ from critiqor.errors import CritiqorError, RegistrationError, UsageError
 from critiqor.extensions.entry_points import describe_error
 from critiqor.importers.atif import NAME as ATIF
 from critiqor.importers.atif import is_atif, read_atif
+from critiqor.importers.coding_agents.claude_code import NAME as CLAUDE_CODE
+from critiqor.importers.coding_agents.claude_code import is_claude_code, read_claude_code
+from critiqor.importers.coding_agents.codex import NAME as CODEX
+from critiqor.importers.coding_agents.codex import is_codex, read_codex
 from critiqor.importers.files import InputFile, reject_binary_file
 from critiqor.importers.neutral import NAME as NEUTRAL
 from critiqor.importers.neutral import is_neutral, read_neutral
@@ -165,6 +169,8 @@ for _name, _importer in {
     SESSION: Importer("session.json or the record of a run of Critiqor", is_session_document, read_session_document),
     TRANSCRIPT: Importer("a session transcript of OpenClaw (JSON Lines)", _has_value(is_transcript), read_transcript),
     TRAJECTORY: Importer("events.jsonl of an OpenClaw trajectory export", _has_value(is_trajectory), read_trajectory),
+    CLAUDE_CODE: Importer("a transcript of Claude Code (JSON Lines)", _has_value(is_claude_code), read_claude_code),
+    CODEX: Importer("a rollout file of Codex (JSON Lines)", _has_value(is_codex), read_codex),
     # Before the neutral format, because a span has a list of events too.
     SPANS: Importer(
         "OpenTelemetry spans (OTLP/JSON, OpenInference or GenAI conventions)", _has_value(contains_spans), read_spans
