@@ -45,6 +45,7 @@ TRIED_ELSEWHERE = {
     "pdf": "the pages of html, printed",
     "speedscope": "CPU profiles, without a verdict",
     "zip": "refuses evidence that is not intact",
+    "atif": "messages and calls, without a verdict",
     **dict.fromkeys(("sarif", "junit", "otlp", "perfetto"), "exported by the verb above"),
 }
 
