@@ -101,3 +101,13 @@ def test_a_sum_of_what_was_asked_for_is_no_value_of_another_row() -> None:
     story.calls("slots", {"day": "22"}, slots % 9)
     story.says("When I looked, 10:30 had 31 places, now only 9 are left. Only 13:00 has room for all 31 of you.")
     assert "misreported_value" not in story.finishes().types()
+
+
+def test_an_amount_that_the_agent_copied_with_a_slip_is_not_supported_by_its_own_argument() -> None:
+    def filled(amount: str, said: str) -> Story:
+        printed = ("exec", {"command": "python sum.py invoices.csv"}, "7294.15")
+        form = ("form_fill", {"form": "vat", "fields": {"net": amount}}, '{"draft": 12, "saved": true}')
+        return story_of("Add up the invoices and fill in the form.", printed, form, says=f"Draft 12 has {said} net.")
+
+    assert "misreported_value" in filled("7249.15", "EUR 7,249.15").types()
+    assert filled("7294.15", "EUR 7,294.15").types() == []

@@ -296,9 +296,12 @@ def small_words() -> frozenset[str]:
     return frozenset(word for language in languages().values() for word in language.function_words)
 
 
-def weekdays_in(text: str) -> set[int]:
-    """Return the weekdays that a text names, from 1 for Monday; an English plural or genitive counts, too."""
-    language = language_of(text)
+def weekdays_in(text: str, language: Language | None = None) -> set[int]:
+    """Return the weekdays that a text names, from 1 for Monday; an English plural or genitive counts, too.
+
+    The language of a short text can be given, because it may not be recognized.
+    """
+    language = language or language_of(text)
     known = language.weekdays if language is not None else {}
     spoken = (word if word in known else word.rstrip("s") for word in _LETTERS.findall(normalize(text)))
     return {known[word] for word in spoken if word in known}

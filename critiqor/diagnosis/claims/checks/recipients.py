@@ -94,14 +94,17 @@ def _on_other_weekday(
 ) -> tuple[Record, Stance] | None:
     """Return the record of the weekday that the request names, if the used one has another, and the claim about it."""
     own = weekdays_of_dates(" ".join(used.values))
-    wanted = weekdays_in(episode.request) if own else set()
+    speech = episode.speech(answer)
+    # The language of a short request may not be recognized; the answer has the same one.
+    languages = (episode.request_language, speech.language) if own else ()
+    wanted = next((days for each in languages if (days := weekdays_in(episode.request, each))), set())
     if not wanted or own & wanted:
         return None
     meant = [each for each in records if weekdays_of_dates(" ".join(each.values)) & wanted]
     if len(meant) != 1:
         return None
-    stances = episode.speech(answer).stances
-    said = [one for one in stances if one.is_good_news and weekdays_in(one.statement.text) & wanted]
+    named = [one for one in speech.stances if weekdays_in(one.statement.text, speech.language) & wanted]
+    said = [one for one in named if one.is_asserted and not one.is_uncertain and not speech.has(one, "negations")]
     return (meant[0], said[0]) if said else None
 
 
