@@ -271,7 +271,7 @@ class _Check:
         return self._contradicted(stance, value, alike[0], recorded[alike[0]], "medium") if alike else None
 
     def _judge_date(self, stance: Stance, value: Value) -> CheckedClaim | None:
-        if (moment := self._moments.wrong_date(stance, value)) is not None:
+        if (moment := self._moments.wrong_date(self._speech, stance, value)) is not None:
             return self._contradicted(stance, value, excerpt(moment.text, 40), moment.call, "medium")
         year, month, day = value.date or (None, 0, 0)
         dates = self._evidence.dates
