@@ -36,6 +36,7 @@ _ECHO = re.compile(rf"\b(?:echo|printf)\s+(?:-\w+\s+)*({_WORD}(?:\s+{_WORD})*)\s
 _REMOVED = re.compile(rf"(?:^|&&|;|\n|\|\|)\s{{0,40}}+(?:sudo\s+)?(?:git\s+)?(?:rm|unlink)((?:\s+{_WORD})+)")
 _MOVED = re.compile(rf"(?:^|&&|;|\n)\s{{0,40}}+(?:sudo\s+)?(?:git\s+)?(mv|cp)\s+(?:-\S+\s+)*({_WORD})\s+({_WORD})")
 _REDIRECTED = re.compile(rf"(?<![<>=&\d-])>\s*({_WORD})")
+_OUTPUT_OPTION = re.compile(rf"\s(?:-o|--out(?:put|file)?(?:-file)?)[ =]({_WORD})")
 _REPLACED = re.compile(
     r"(?:\.replace(?:All)?|re\.sub|\.sub)\(\s*r?(?P<q>['\"])(?P<old>(?:\\.|(?!(?P=q)).)+)(?P=q)[^,\n]{0,40},\s*r?(?P<r>['\"])(?P<new>(?:\\.|(?!(?P=r)).)*)(?P=r)"
 )
@@ -57,7 +58,7 @@ class TextChange(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the agent made the file: nothing that was there before was changed."""
 
 
-_CHANGING = ("<<", ">", "sed", "perl", "rm", "unlink", "mv", "cp", "echo", "printf", "sub(", "replace")
+_CHANGING = ("<<", ">", " -o", "--out", "sed", "perl", "rm", "unlink", "mv", "cp", "echo", "printf", "sub(", "replace")
 """What a command line that changes a file contains."""
 
 
@@ -173,6 +174,8 @@ class ChangedFiles:
             path = _bare(match[1])
             if path != "/dev/null":
                 yield TextChange(call=call, path=path, old="", new="(output of a command)", is_known=False)
+        for match in _OUTPUT_OPTION.finditer(plain):
+            yield TextChange(call=call, path=_bare(match[1]), old="", new="(output of a command)", is_known=False)
         for match in _REPLACED.finditer(line):
             paths = [path for path in _FILE.findall(line) if "/" in path or path.count(".") == 1]
             old, new = (_ESCAPED.sub(r"\1", match[name]).replace("\\n", "\n") for name in ("old", "new"))
