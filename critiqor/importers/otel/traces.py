@@ -33,6 +33,8 @@ from critiqor.importers.values import as_count, as_text, elapsed_ms
 from critiqor.model import EventType
 
 NAME = "otel_spans"
+_OWN_RUN, _OWN_AGENT_RUN = "critiqor.run_id", "critiqor.agent_run_id"
+"""Attributes of Critiqor's own export: of the span around everything, and of those of an agent run."""
 _MODEL, _TOOL, _AGENT, _RETRIEVER, _CHAIN = "model", "tool", "agent", "retriever", "chain"
 _KINDS = {
     ("openinference.span.kind", "LLM"): _MODEL,
@@ -105,6 +107,8 @@ class _Trace:
         self._roots = build_tree(spans, self._writer.notes, first or 0)
         self._moments: list[_Moment] = []
         self._has_input = False
+        self._asked: set[str] = set()
+        """Agent runs of Critiqor's own export whose request was written."""
 
     def read(self) -> ImportedTrace:
         for node, is_exit in (visit for root in self._roots for visit in walk(root)):
@@ -120,8 +124,10 @@ class _Trace:
         span, parent = node.span, node.parent
         node.kind = _kind_of(span, is_root=parent is None)
         node.agent = parent.agent if parent else MAIN
+        if parent is None and _OWN_RUN in span.attributes:
+            node.kind = "inner"  # the recording around all agent runs, in Critiqor's own export
         if node.kind == _AGENT:
-            node.agent = span.span_id or span.name or MAIN
+            node.agent = as_text(span.attributes.get(_OWN_AGENT_RUN)) or span.span_id or span.name or MAIN
         is_part = parent is not None and (parent.is_in_model or parent.kind == _MODEL)
         node.is_in_model = is_part and node.kind not in (_AGENT, _TOOL, _RETRIEVER)
         if node.kind == _MODEL and node.is_in_model:
@@ -162,8 +168,10 @@ class _Trace:
         span = node.span
         self._writer.write("agent_start", _fields(node, at), {"agent_name": span.name, "span_id": span.span_id})
         question = question_of(span.attributes) or input_text_of(span.attributes)
-        if question and not self._has_input:
+        is_first = node.agent not in self._asked if _OWN_AGENT_RUN in span.attributes else not self._has_input
+        if question and is_first:
             self._has_input = True
+            self._asked.add(node.agent)
             self._writer.write("input", _fields(node, at), {"role": "user", "text": question})
 
     def _agent_end(self, node: Node, at: int) -> None:
