@@ -52,6 +52,8 @@ MIN_SHARED = 2
 """Minimum number of words that announced work has in common with the request, if something runs in the background."""
 MIN_PLANNED = 3
 """Minimum number of words of the request in a plan for what is left of it: fewer may be advice to the user."""
+_WITHOUT_SUBJECT = frozenset(("ja", "ko", "zh", "es", "it", "pt", "pl", "tr"))
+"""Languages in which a sentence often has no word for its subject."""
 _LOOKING = (Kind.LOOKUP, Kind.WAIT, Kind.COMMAND)
 _DELEGATING = re.compile(
     r"cron|automation|schedul|remind|alarm|timer|spawn|subagent|yield|delegate|heartbeat|webhook", re.I
@@ -114,21 +116,31 @@ def _unanswered(episode: Episode) -> list[Lapse]:
 
 def _leave_that_was_granted(episode: Episode, answer: EpisodeText) -> Lapse | None:
     """Return that the agent asks whether to do what it was asked to do without asking."""
-    if any(call.has_effect for call in episode.calls):
-        return None
     speech = episode.speech(answer)
-    if any(stance.is_bad_news for stance in speech.stances) or not asks(episode, "granted"):
-        return None  # it found a reason to ask, or has to ask
+    if not asks(episode, "granted") or _found_a_reason(episode, speech):
+        return None
     asking = _questions_for_leave(episode, speech)
+    acting = [call for call in episode.calls if call.has_effect]
+    # Work beyond the request may be offered; what the request names and no call has done was to be done.
+    wanted = content_stems(requests(episode)) - content_stems("\n".join(f"{call.tool} {call.arguments}" for call in acting))
+    if acting:
+        asking = [one for one in asking if content_stems(one.lowered) & wanted]
     if not asking:
         return None
     return _stop(
         episode,
         answer,
         "permission",
-        "The agent asked for leave that the request had already given, and did nothing",
+        f"The agent asked for leave that the request had already given, and did {'only a part' if acting else 'nothing'}",
         f"The agent's last message: “{excerpt(asking[0].statement.text, 160)}”",
     )
+
+
+def _found_a_reason(episode: Episode, speech: Speech) -> bool:
+    """Return whether an answer has bad news from results: what an action entails was known when leave was given."""
+    seen = content_stems("\n".join(call.text for call in episode.calls)) - content_stems(requests(episode))
+    bad = [content_stems(stance.lowered) for stance in speech.stances if stance.is_bad_news]
+    return any(not episode.calls or len(each & seen) >= MIN_SHARED for each in bad)
 
 
 def _questions_for_leave(episode: Episode, speech: Speech) -> list[Stance]:
@@ -177,7 +189,7 @@ def _announced(episode: Episode, answer: EpisodeText) -> Lapse | None:
     for stance in reversed(last):
         if is_hindered and _CONSEQUENCE.search(stance.lowered):
             return None  # "Log in again and I'll send it."
-        if not (_announces(speech, stance) or _plans_the_rest(episode, speech, stance, last)):
+        if not any((_announces(speech, stance), _plans_the_rest(episode, speech, stance, last), _goes_on(episode, speech, stance))):
             if len(stance.lowered.split()) > MAX_CLOSING:
                 return None  # what follows an announcement is what was announced
             continue
@@ -205,6 +217,20 @@ def _plans_the_rest(episode: Episode, speech: Speech, stance: Stance, last: list
         return False
     done = content_stems("\n".join(call.arguments for call in episode.calls if call.has_effect))
     return len(planned - done) >= MIN_PLANNED
+
+
+def _goes_on(episode: Episode, speech: Speech, stance: Stance) -> bool:
+    """Return whether a statement turns to a part of the request that no call has dealt with, in a language that need
+    not say who does it: 続いて資料を移動します.
+    """
+    language = speech.language
+    if language is None or language.code not in _WITHOUT_SUBJECT or stance.statement.cells:
+        return False
+    text = stance.lowered
+    if not says(language, "soon", text) or says(language, "perfect", text) or says(language, "policies", text):
+        return False
+    done = content_stems("\n".join(f"{call.arguments} {call.text}" for call in episode.calls))
+    return len(content_stems(text) & content_stems(requests(episode)) - done) >= MIN_SHARED
 
 
 def _waits(speech: Speech, stance: Stance) -> bool:

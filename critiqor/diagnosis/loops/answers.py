@@ -7,7 +7,8 @@ from collections import Counter
 from critiqor.diagnosis.loops.clusters import Loop, LoopClusters
 from critiqor.diagnosis.loops.hits import hits_of
 from critiqor.diagnosis.loops.repetitions import is_orientation
-from critiqor.diagnosis.signals.text import fingerprint, words
+from critiqor.diagnosis.loops.subjects import searched_for
+from critiqor.diagnosis.signals.text import fingerprint, stems, words
 from critiqor.diagnosis.signals.tool_calls import subject_of_call
 from critiqor.spans.calls import Kind, ToolCall
 
@@ -156,23 +157,29 @@ class EmptySearches:
         self._clusters = clusters
         self._loop: Loop | None = None
         self._terms: list[frozenset[str]] = []
-        """The words of the first searches."""
+        """The beginnings of the words of the first searches."""
+        self._subjects: set[frozenset[str]] = set()
+        """What they look for, and where."""
         self._is_loop = False
 
     def add(self, call: ToolCall) -> None:
         if is_orientation(call):
             return
         if call.kind is not Kind.LOOKUP or not call.nothing_found or call.tool.startswith("memory_"):
-            self._loop = None
+            if self._loop is None or call.kind is not Kind.LOOKUP or self._subjects != {searched_for(call)}:
+                self._loop = None  # a count that is zero says the same in another way
             return
         if self._loop is None or self._loop.first.tool != call.tool:
             self._loop = Loop(call, "other spellings, nothing found", 7)
-            self._terms, self._is_loop = [words(call.arguments)], False
+            self._terms, self._is_loop = [frozenset(stems(words(call.arguments)))], False
+            self._subjects = {searched_for(call)}
             return
         self._loop.stale.append(call)
         if len(self._terms) < MAX_COMPARED_SEARCHES:
-            self._terms.append(words(call.arguments))
-            self._is_loop = len(self._terms) >= MIN_EMPTY_SEARCHES and self._are_variants()
+            self._terms.append(frozenset(stems(words(call.arguments))))
+            self._subjects.add(searched_for(call))
+            is_same = len(self._subjects) == 1 and len(self._terms) >= MIN_SAME_ANSWERS
+            self._is_loop = is_same or (len(self._terms) >= MIN_EMPTY_SEARCHES and self._are_variants())
         if self._is_loop:
             self._clusters.grow(self._loop)
         else:
