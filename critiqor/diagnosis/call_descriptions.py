@@ -32,7 +32,8 @@ MAX_HANDLES = 4
 """Maximum number of such names."""
 _HANDLE = re.compile(r"(?<![\w.-])(?=[\w-]*\d)[A-Za-z]*[\w-]{3,63}(?![\w-]|\.\d)")
 _TOKENS = re.compile(
-    r'"(?:total_?)?tokens(?:_?used)?"\s*:\s*(\d{1,12})|(?:usage|used|spent|cost)\W{1,3}(\d[\d,]{3,14}) tokens', re.IGNORECASE
+    r'"(?:total_?)?tokens(?:_?used)?"\s*:\s*(\d{1,12})|(?:usage|used|spent|cost)\W{1,3}(\d[\d,]{3,14}) tokens',
+    re.IGNORECASE,
 )
 _PAGED = re.compile(r'"(?:page|cursor|offset|query|q|search)":')
 _READING = frozenset((Kind.LOOKUP, Kind.WAIT))

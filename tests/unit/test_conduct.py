@@ -658,3 +658,49 @@ def test_command_that_uses_what_a_memory_rules_out_is_found() -> None:
 
     assert "memory_failure" in queried(5432)
     assert "memory_failure" not in queried(6543)
+
+
+FLOWERS = '[{"sku":"F-11","name":"White lilies, 12 stems"},{"sku":"F-12","name":"Tulips, 20 stems"}]'
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "Mother: loves tulips, can't stand lilies.",
+        "Mother hates lilies. Loves tulips.",
+        "Mutter: mag keine Lilies, liebt Tulips.",
+        "Mère : aime les tulips, déteste les lilies.",
+    ],
+)
+def test_gift_that_somebody_is_noted_to_dislike_is_found(note: str) -> None:
+    def ordered(sku: str) -> list[str]:
+        return booked(noted(note).calls("shop_search", {"q": "flowers"}, FLOWERS), sku=sku).types()
+
+    assert "memory_failure" in ordered("F-11")
+    assert "memory_failure" not in ordered("F-12")
+
+
+def links_checked(last: str, answer: str) -> list[str]:
+    """Three subagents with names, of which the last one ends in some way."""
+    story = Story().user("Check the links of the sites shop, blog and help, one agent each.")
+    for name in ("shop", "blog", "help"):
+        story.calls("spawn_agent", {"name": f"l-{name}", "task": f"Check all links of {name}"}, '{"state":"started"}')
+    for name, result in (("shop", "31 pages, no broken link."), ("blog", "44 pages, all fine.")):
+        story.calls("agent_result", {"name": f"l-{name}"}, f'{{"state":"finished","summary":"{result}"}}')
+    return story.calls("agent_result", {"name": "l-help"}, last).says(answer).finishes().types()
+
+
+CRASHED = '{"state":"crashed","summary":null,"error":"oom"}'
+CUT_OFF = '{"state":"finished","summary":"Token budget reached after 40 of 95 pages. So far: 40 fine."}'
+NOTHING_BROKEN = "All three sites are checked: there is no broken link on shop, blog or help."
+
+
+@pytest.mark.parametrize("last", [CRASHED, CUT_OFF])
+def test_nothing_found_anywhere_is_no_admission_that_a_subagent_did_not_finish(last: str) -> None:
+    assert "subagent_failure" in links_checked(last, NOTHING_BROKEN)
+
+
+def test_subagent_whose_end_is_told_or_that_finished_is_fine() -> None:
+    told = "No broken link on shop and blog. The check of help crashed, so there is no result for it."
+    assert "subagent_failure" not in links_checked(CRASHED, told)
+    assert "subagent_failure" not in links_checked('{"state":"finished","summary":"12 pages, fine."}', NOTHING_BROKEN)

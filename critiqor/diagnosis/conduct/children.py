@@ -28,7 +28,9 @@ _TOOL = re.compile(
     re.IGNORECASE,
 )
 _STATE = re.compile(r'"(?:status|state|outcome)"\s*:\s*"([\w -]{2,30})"', re.IGNORECASE)
-_UNFINISHED = frozenset(("timeout", "timed_out", "incomplete", "partial", "killed", "crashed", "interrupted", "truncated"))
+_UNFINISHED = frozenset(
+    ("timeout", "timed_out", "incomplete", "partial", "killed", "crashed", "interrupted", "truncated")
+)
 _SHARE = re.compile(
     r"(?<![\w./:-])(\d{1,6})\s?(?:/|of(?: the)?|out of|von|de|sur|di|van(?: de)?|z|из|ud af)\s?(\d{1,6})(?![\w/.:-])",
     re.IGNORECASE,
@@ -137,7 +139,9 @@ def _spawned(call: EpisodeCall, calls: list[EpisodeCall]) -> list[EpisodeCall]:
         return keyed
     # Where they have names, only one other call has the same.
     names = set(members(call))
-    named = [each for each in calls if each.order < call.order and each.tool != call.tool and names & set(members(each))]
+    named = [
+        each for each in calls if each.order < call.order and each.tool != call.tool and names & set(members(each))
+    ]
     return named if len(named) == 1 else []
 
 

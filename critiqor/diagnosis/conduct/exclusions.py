@@ -19,7 +19,7 @@ MAX_CLAUSE = 4
 """Maximum number of words behind a negation of such a clause: a longer one names a condition."""
 MIN_VALUE = 8
 """Minimum number of characters of an address or another value that is known to be outdated."""
-_PART = re.compile(r"[,;:()\n/]|\s[–—-]\s|[，。；：、（）]|\\n")
+_PART = re.compile(r"[,;:()\n/]|[.!?]\s|\s[–—-]\s|[，。；：、（）]|\\n")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _PEOPLE = frozenset(

@@ -234,7 +234,7 @@ def find_contradicted_memories(episode: Episode) -> list[Lapse]:
         for lookup in lookups:
             if lookup.order < call.order and (noted := _contradicts(episode, lookup, call)) is not None:
                 return [_contradicted(lookup.result_id, call, noted, "its memory says")]
-        for text, found in wishes:
+        for text, found in wishes if not call.line else ():  # options and paths of a command are no ingredients
             if text.order < call.order and (noted := contains_excluded(episode, call, found, set())) is not None:
                 return [_contradicted(text.event_id, call, noted, "the user said")]
     return []

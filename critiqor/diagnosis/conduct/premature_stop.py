@@ -78,7 +78,7 @@ def find_premature_stop(episode: Episode) -> list[Lapse]:
         return []
     if answer is None or (episode.calls and episode.calls[-1].order > answer.order):
         return _unanswered(episode)
-    asking = (_leave_that_was_granted, _stopped_midway)
+    asking = (_stopped_midway, _leave_that_was_granted)
     # Only the end of the agent run shows that nothing follows; a question is over as soon as the user replies.
     for check in (*asking, _only_plans, _announced, _leftovers) if episode.is_over else asking:
         found = check(episode, answer)
@@ -116,15 +116,19 @@ def _unanswered(episode: Episode) -> list[Lapse]:
 
 def _leave_that_was_granted(episode: Episode, answer: EpisodeText) -> Lapse | None:
     """Return that the agent asks whether to do what it was asked to do without asking."""
-    speech = episode.speech(answer)
-    if not asks(episode, "granted") or _found_a_reason(episode, speech):
+    if not asks(episode, "granted"):
         return None
+    speech = episode.speech(answer)
     asking = _questions_for_leave(episode, speech)
     acting = [call for call in episode.calls if call.has_effect]
-    # Work beyond the request may be offered; what the request names and no call has done was to be done.
-    wanted = content_stems(requests(episode)) - content_stems("\n".join(f"{call.tool} {call.arguments}" for call in acting))
     if acting:
+        # Work beyond the request may be offered; what it names, and nothing was done about, was to be done.
+        done = [f"{call.tool} {call.arguments} {call.text}" for call in acting]
+        done += [one.lowered for one in speech.stances if not (one.is_question or one.is_plan or one.is_bad_news)]
+        wanted = content_stems(requests(episode)) - content_stems("\n".join(done))
         asking = [one for one in asking if content_stems(one.lowered) & wanted]
+    if any(_is_reason(episode, stance, asking) for stance in speech.stances):
+        return None
     if not asking:
         return None
     return _stop(
@@ -136,11 +140,14 @@ def _leave_that_was_granted(episode: Episode, answer: EpisodeText) -> Lapse | No
     )
 
 
-def _found_a_reason(episode: Episode, speech: Speech) -> bool:
-    """Return whether an answer has bad news from results: what an action entails was known when leave was given."""
-    seen = content_stems("\n".join(call.text for call in episode.calls)) - content_stems(requests(episode))
-    bad = [content_stems(stance.lowered) for stance in speech.stances if stance.is_bad_news]
-    return any(not episode.calls or len(each & seen) >= MIN_SHARED for each in bad)
+def _is_reason(episode: Episode, stance: Stance, asking: list[Stance]) -> bool:
+    """Return whether bad news is a reason to ask for leave again: not what the action entails, which was known."""
+    if not stance.is_bad_news or stance.is_question:
+        return stance.is_bad_news
+    said, known = content_stems(stance.lowered), content_stems(requests(episode))
+    seen = content_stems("\n".join(call.text for call in episode.calls)) - known
+    entailed = known & content_stems(" ".join(one.lowered for one in asking))
+    return not said & entailed or len(said & seen) >= MIN_SHARED
 
 
 def _questions_for_leave(episode: Episode, speech: Speech) -> list[Stance]:
@@ -189,7 +196,13 @@ def _announced(episode: Episode, answer: EpisodeText) -> Lapse | None:
     for stance in reversed(last):
         if is_hindered and _CONSEQUENCE.search(stance.lowered):
             return None  # "Log in again and I'll send it."
-        if not any((_announces(speech, stance), _plans_the_rest(episode, speech, stance, last), _goes_on(episode, speech, stance))):
+        if not any(
+            (
+                _announces(speech, stance),
+                _plans_the_rest(episode, speech, stance, last),
+                _goes_on(episode, speech, stance),
+            )
+        ):
             if len(stance.lowered.split()) > MAX_CLOSING:
                 return None  # what follows an announcement is what was announced
             continue

@@ -173,7 +173,9 @@ class CostExplosion(RunDetector[ModelCall | ToolCall | Message | Moment]):
         if group is None:
             return []
         spent = f"{self._delegations.tokens:,} tokens"
-        title = f"{counted(len(group), 'call')} of other agents or models spent {spent} on short answers to one question"
+        title = (
+            f"{counted(len(group), 'call')} of other agents or models spent {spent} on short answers to one question"
+        )
         explanation = "Each of them has its own context and returned a line or two."
         return [self._draft("medium", 65, "delegated", _summary_of(group), title, explanation)]
 

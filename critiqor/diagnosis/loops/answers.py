@@ -9,7 +9,7 @@ from critiqor.diagnosis.loops.hits import hits_of
 from critiqor.diagnosis.loops.repetitions import is_orientation
 from critiqor.diagnosis.loops.subjects import searched_for
 from critiqor.diagnosis.signals.text import fingerprint, stems, words
-from critiqor.diagnosis.signals.tool_calls import subject_of_call
+from critiqor.diagnosis.signals.tool_calls import runs_commands, subject_of_call
 from critiqor.spans.calls import Kind, ToolCall
 
 MIN_SAME_ANSWERS = 4
@@ -80,7 +80,8 @@ class _Sequence:
         if len(stale) + 1 < MIN_SAME_ANSWERS or len(self._distinct) == 1:
             return False
         # A short result that is the same for calls about different things is an answer to each of them.
-        return first.output_size >= MIN_SAME_ANSWER_BYTES or (first.kind is Kind.LOOKUP and self._is_about_one_thing())
+        is_answer = first.output_size < MIN_SAME_ANSWER_BYTES
+        return not is_answer or (first.kind is Kind.LOOKUP and not first.nothing_found and self._is_about_one_thing())
 
     def _is_about_one_thing(self) -> bool:
         if self._compared < 0:
@@ -178,19 +179,21 @@ class EmptySearches:
         if len(self._terms) < MAX_COMPARED_SEARCHES:
             self._terms.append(frozenset(stems(words(call.arguments))))
             self._subjects.add(searched_for(call))
-            is_same = len(self._subjects) == 1 and len(self._terms) >= MIN_SAME_ANSWERS
-            self._is_loop = is_same or (len(self._terms) >= MIN_EMPTY_SEARCHES and self._are_variants())
+            count = len(self._terms)
+            is_same = count >= MIN_SAME_ANSWERS and len(self._subjects) == 1
+            is_reworded = count >= MIN_SAME_ANSWERS and not runs_commands(call.tool) and self._are_variants(1)
+            self._is_loop = is_same or is_reworded or (count >= MIN_EMPTY_SEARCHES and self._are_variants(MIN_VARIANTS))
         if self._is_loop:
             self._clusters.grow(self._loop)
         else:
             self._clusters.drop(self._loop)
 
-    def _are_variants(self) -> bool:
-        """Return whether most searches share a word with another one, apart from those that all have: the place."""
+    def _are_variants(self, min_share: float) -> bool:
+        """Return whether so many searches share a word with another one, apart from those that all have: the place."""
         common = frozenset.intersection(*self._terms)
         counts = Counter(word for terms in self._terms for word in terms - common - _EXTENSIONS)
         variants = sum(any(counts[word] > 1 for word in terms) for terms in self._terms)
-        return bool(common) and variants >= MIN_VARIANTS * len(self._terms)
+        return bool(common) and variants >= min_share * len(self._terms)
 
 
 class MissingNames:

@@ -18,7 +18,9 @@ _SHOWN = re.compile(
     re.IGNORECASE,
 )
 """Arguments for how hits are shown or compared."""
-_PIPED = re.compile(r"\|\s*(?:head|tail|wc|sort|uniq|less|cat|nl|column|true)\b[^|;&]*|\d?>\S+|\|\|\s*(?:true|echo\b.*)")
+_PIPED = re.compile(
+    r"\|\s*(?:head|tail|wc|sort|uniq|less|cat|nl|column|true)\b[^|;&]*|\d?>\S+|\|\|\s*(?:true|echo\b.*)"
+)
 _MARKS = "'\"*%^$./\\()[]"
 
 
@@ -32,7 +34,9 @@ def searched_for(call: ToolCall) -> frozenset[str]:
         value = decode_json(call.arguments)
     except msgspec.DecodeError:
         value = call.arguments
-    values = [each for name, each in value.items() if not _SHOWN.fullmatch(name)] if isinstance(value, dict) else [value]
+    values = (
+        [each for name, each in value.items() if not _SHOWN.fullmatch(name)] if isinstance(value, dict) else [value]
+    )
     return frozenset(part for each in values for part in _parts(str(each).lower()))
 
 
