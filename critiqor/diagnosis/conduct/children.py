@@ -1,5 +1,6 @@
 """Subagents that failed or did only a part of their work, and a parent that reports the whole."""
 
+# ruff: noqa: RUF001 - punctuation of several languages
 from __future__ import annotations
 
 import re

@@ -135,7 +135,7 @@ def _leave_that_was_granted(episode: Episode, answer: EpisodeText) -> Lapse | No
         episode,
         answer,
         "permission",
-        f"The agent asked for leave that the request had already given, and did {'only a part' if acting else 'nothing'}",
+        f"The agent asked for leave that it had been given, and did {'only a part' if acting else 'nothing'}",
         f"The agent's last message: “{excerpt(asking[0].statement.text, 160)}”",
     )
 

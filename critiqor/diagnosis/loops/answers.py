@@ -180,7 +180,7 @@ class EmptySearches:
             self._terms.append(frozenset(stems(words(call.arguments))))
             self._subjects.add(searched_for(call))
             count = len(self._terms)
-            is_same = count >= MIN_SAME_ANSWERS and len(self._subjects) == 1
+            is_same = count >= MIN_SAME_ANSWERS and len(self._subjects) == 1 and all(self._subjects)
             is_reworded = count >= MIN_SAME_ANSWERS and not runs_commands(call.tool) and self._are_variants(1)
             self._is_loop = is_same or is_reworded or (count >= MIN_EMPTY_SEARCHES and self._are_variants(MIN_VARIANTS))
         if self._is_loop:

@@ -26,7 +26,7 @@ MAX_ITEMS = 50
 MIN_ITEM = 8
 """Minimum number of characters of a line that is a hit."""
 MIN_LETTERS = 40
-"""Minimum number of letters of an output whose numbers may be beside the point; in a shorter one they are the answer."""
+"""Minimum number of letters of an output in which numbers may be beside the point; else they are the answer."""
 MAX_MOVED = 3
 """Maximum number of such numbers."""
 _UP, _DOWN = 1, 2
