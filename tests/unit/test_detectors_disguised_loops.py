@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from story import Story
 
 
@@ -320,7 +322,7 @@ def test_number_that_only_falls_or_is_the_answer_is_no_loop() -> None:
     assert polls(Story().user("How warm is the boiler, about?"), "get_sensor", readings).types() == []
 
 
-def searched(request: str, tool: str, *questions: dict[str, object]) -> Story:
+def searched(request: str, tool: str, *questions: Mapping[str, object]) -> Story:
     story = Story().user(request)
     for question in questions:
         story.calls(tool, question, '{"results": []}')
@@ -333,7 +335,7 @@ COLUMNS = ("*", "id, number", "count(*)", "number, sent_at")
 def test_empty_search_in_another_form_is_a_loop() -> None:
     tables = ({"sql": f"select {columns} from public.invoices where number='90112'"} for columns in COLUMNS)
     assert "tool_loop" in searched("Find invoice 90112.", "query", *tables).types()
-    shown = ({}, {"limit": 50}, {"sort": "date"}, {"fields": "all"})
+    shown: tuple[dict[str, object], ...] = ({}, {"limit": 50}, {"sort": "date"}, {"fields": "all"})
     assert (
         "tool_loop" in searched("Busca a Ferrer.", "buscar", *({"q": "Lucía Ferrer", **each} for each in shown)).types()
     )
