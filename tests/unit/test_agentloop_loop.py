@@ -188,6 +188,17 @@ def test_text_that_only_starts_like_the_silent_token_is_streamed_completely(tmp_
     asyncio.run(scenario())
 
 
+def test_the_progress_of_a_tool_is_streamed_between_its_start_and_its_result(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        rig = Rig(tmp_path, Say(tools=(("exec", {"command": "echo one; sleep 0.5; echo two"}),)), Say("done"))
+        await rig.ask()
+        phases = rig.phases("tool")
+        assert (phases[0], phases[-1]) == ("start", "result")
+        assert phases[1:-1] and set(phases[1:-1]) == {"update"}
+
+    asyncio.run(scenario())
+
+
 def test_an_unknown_tool_and_invalid_arguments_get_a_result_without_before_tool_call(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(tools=(("frobnicate", {"x": 1}), ("exec", {"cmd": 1}))), Say("done"))
@@ -296,6 +307,20 @@ def test_prompt_hooks_add_context_for_the_model_that_the_transcript_does_not_kee
         assert request.messages[-1].content == [Text("It is raining.\n\nWhat now?")]
         [saved, _] = rig.transcript()
         assert saved.content == [Text("What now?")]
+
+    asyncio.run(scenario())
+
+
+def test_prompt_hooks_see_the_history_and_replace_or_extend_the_system_prompt(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        rig = Rig(tmp_path, Say("done"))
+        await rig.ask("first")
+        seen = watch_hooks(rig.runtime.hooks, "before_prompt_build")
+        decision = {"systemPrompt": "I am another.", "prependSystemContext": "Before.", "appendSystemContext": "After."}
+        rig.runtime.hooks.on("before_prompt_build", lambda event, context: decision)
+        await rig.ask("second")
+        assert rig.model.requests[-1].system_prompt == "Before.\n\nI am another.\n\nAfter."
+        assert [message["role"] for message in seen[0].event["messages"]][:2] == ["user", "assistant"]
 
     asyncio.run(scenario())
 
@@ -703,6 +728,17 @@ def test_a_missing_key_of_a_remote_provider_is_a_failed_model_call(tmp_path: Pat
         assert ended[0]["errorCategory"] == "auth"
         assert 'No API key found for provider "lab"' in str(outcome.error)
         assert outcome.payloads[-1].is_error
+
+    asyncio.run(scenario())
+
+
+def test_a_session_keeps_the_provider_whose_key_its_last_run_used(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        rig = Rig(tmp_path, Say("done"))
+        await rig.ask()
+        session = rig.runtime.services.sessions.find("main", "agent:main:main")
+        assert session is not None
+        assert session.entry.auth_profile == "lab:default"
 
     asyncio.run(scenario())
 
