@@ -477,6 +477,7 @@ def test_failure_of_the_supervision_ends_the_tree_and_aborts(
         monitor.run("agent", "--hang")
     record = runs.record("run_001")
     assert record["status"] == "ABORTED"
+    assert "Input/output error" in runs.notes("run_001", "error_event")[0]["error"]
     assert not is_alive(runs.notes("run_001", "process_start")[0]["payload"]["pid"])
     assert diagnose_run("run_001", runs.folder)["outcome"]["state"] == "failed"
 

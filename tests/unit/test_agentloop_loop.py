@@ -663,6 +663,26 @@ def test_levels_come_from_the_caller_then_the_session_then_the_defaults(tmp_path
     asyncio.run(scenario())
 
 
+def test_verbose_and_trace_have_defaults_and_a_session_keeps_what_was_requested(tmp_path: Path) -> None:
+    async def shown(rig: Rig, **params: Any) -> tuple[int, int]:
+        """Return the number of payloads, which include tool summaries if verbose, and of reports on prompts."""
+        rig.events.clear()
+        rig.model.says = [Say("I look.", (ECHO,)), Say("All done.")]
+        outcome = await rig.ask(**params)
+        return len(outcome.payloads), len(rig.phases("run_status"))
+
+    async def scenario() -> None:
+        rig = Rig(tmp_path / "off", Say())
+        assert await shown(rig) == (1, 0)
+        assert await shown(rig, verbose="on", trace="on") == (2, 1)
+        assert await shown(rig) == (2, 1)
+        rig = Rig(tmp_path / "on", Say(), settings=defaults(verboseDefault="on", traceDefault="on"))
+        assert await shown(rig) == (2, 1)
+        assert await shown(rig, verbose="off", trace="off") == (1, 0)
+
+    asyncio.run(scenario())
+
+
 def test_a_traced_run_reports_the_parts_of_its_prompt(tmp_path: Path) -> None:
     async def scenario() -> None:
         workspace = tmp_path / "state" / "workspace"
