@@ -579,7 +579,8 @@ class Running:
 
 @pytest.fixture
 def running(tmp_path: Path, runs: Runs) -> Iterator[Running]:
-    started = Running(tmp_path, runs)
+    # Tests that were started with nohup would pass on that SIGHUP is ignored.
+    started = Running(tmp_path, runs, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
     yield started
     started.clean_up()
 

@@ -79,7 +79,9 @@ def test_a_run_waits_a_minute_for_another_writer_unless_configured(
 ) -> None:
     async def scenario() -> None:
         clock = asyncio.get_running_loop().time
-        monkeypatch.setattr("critiqor.agentloop.sessions.write_lock.time", SimpleNamespace(monotonic=clock, time=time.time))
+        monkeypatch.setattr(
+            "critiqor.agentloop.sessions.write_lock.time", SimpleNamespace(monotonic=clock, time=time.time)
+        )
         rig = Rig(tmp_path)
         first = await rig.ask()
         session = rig.runtime.services.sessions.find("main", first.session_key)

@@ -84,8 +84,14 @@ def test_every_field_of_the_contract_is_read_in_every_type_of_line(kind: str, ow
         "schemaVersion": "openclaw.diagnostics.v1",
         "timestamp": "2026-04-29T15:30:00Z",
         "name": "config.load",
-        **{"runId": "run_001", "envName": "main", "pid": 7, "phase": "startup"},
-        **{"spanId": "b", "parentSpanId": "a", "durationMs": 5, "attributes": {"pluginId": "browser"}},
+        "runId": "run_001",
+        "envName": "main",
+        "pid": 7,
+        "phase": "startup",
+        "spanId": "b",
+        "parentSpanId": "a",
+        "durationMs": 5,
+        "attributes": {"pluginId": "browser"},
     }
     read = msgspec.to_builtins(strict_decoder.decode(json.dumps({"type": kind, **common, **own})))
     assert {name: value for name, value in read.items() if value is not None} | {"attributes": None} == {
@@ -100,8 +106,8 @@ def test_every_field_of_the_contract_is_read_in_every_type_of_line(kind: str, ow
 @pytest.mark.parametrize(
     "name",
     [
-        *("gateway.startup", "gateway.ready", "config.load", "config.normalize", "plugins.metadata.scan", "plugins.load"),
-        *("runtimeDeps.stage", "providers.load", "models.catalog", "agent.turn", "agent.cleanup"),
+        *("gateway.startup", "gateway.ready", "config.load", "config.normalize", "plugins.metadata.scan"),
+        *("plugins.load", "runtimeDeps.stage", "providers.load", "models.catalog", "agent.turn", "agent.cleanup"),
         *("mcp.runtime.start", "mcp.runtime.stop"),
     ],
 )
