@@ -64,7 +64,7 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         claim = _claim(episode, call, open_texts, answer if is_final else None)
         asks = any(one.is_question or one.is_plan for one in episode.speech(answer).stances[-2:])
         following = episode.following.calls if episode.following is not None else []
-        if asks and any(repeats(one, call) or resolves(one, call) for one in following):
+        if asks and any(repeats(one, call) or resolves(one, call) or _names_item(one, call) for one in following):
             continue  # the user was asked, and it was done then
         asks = asks_about(episode, call, answer)
         if not is_final and not claim.is_about_call:
@@ -96,6 +96,14 @@ def admitted_failures(episode: Episode) -> list[CheckedClaim]:
     ][:1]
 
 
+def _names_item(later: EpisodeCall, call: EpisodeCall) -> bool:
+    """Return whether a later call does something to the file or the address that an error message names."""
+    names = _NAME.findall(call.meaning.quote or error_line(call.text))
+    return later.has_effect and later.meaning.state != "failure" and any(name in later.arguments for name in names)
+
+
+_NAME = re.compile(r"[\w.@-]*[/@][\w./@-]{4,}\w")
+"""A path or an address."""
 _DONE = re.compile(r"[\u2705\u2714\u2611\U0001f389]")
 """Marks that say in every language that something is done."""
 

@@ -38,6 +38,8 @@ MIN_INVENTED = 2
 """Minimum number of figures without any source that are no coincidence."""
 MAX_LISTED = 4
 """Maximum number of figures that are named in a finding."""
+MAX_FACTORS = 40
+"""Maximum number of recorded numbers of which two are multiplied: of more, any number is nearly a product."""
 MAX_VALUES = 40
 """Maximum number of values of one text that are checked."""
 
@@ -117,7 +119,7 @@ class _Check:
         if (aggregate := wrong_aggregate(evidence, self._speech, stance, value)) is not None:
             return self._contradicted(stance, value, aggregate[0], aggregate[1].call)
         if not evidence.supports(value):
-            if evidence.is_complete and value.start in self._figures:
+            if evidence.is_complete and value.start in self._figures and not self._is_product(value):
                 self._unseen.add(value.start)
             return self._not_found(value)
         if evidence.is_readable:
@@ -161,8 +163,18 @@ class _Check:
 
     def _is_total(self, stance: Stance, value: Value) -> bool:
         """Return whether a number is the sum of those before it: 495 plus 250 and 120, together 865."""
-        before = [one.number for one in self._speech.values_of(stance) if one.readings and one.start < value.start]
-        return any(abs(total - value.number) < ROUNDING for total in list(accumulate(reversed(before)))[1:])
+        values = [one for one in self._speech.values_of(stance) if one.readings]
+        before = [one.number for one in values if one.start < value.start]
+        after = [one.number for one in values if one.start > value.start]  # 2,140 kg: 1,080, 900 and 160
+        sums = (*list(accumulate(reversed(before)))[1:], *list(accumulate(after))[1:])
+        return any(abs(total - value.number) < ROUNDING for total in sums)
+
+    def _is_product(self, value: Value) -> bool:
+        """Return whether a number is the product of two recorded ones, such as a number of pieces and a price."""
+        numbers = {abs(fact.number) for fact in self._evidence.facts if abs(fact.number) > 1}
+        if len(numbers) > MAX_FACTORS:
+            return False
+        return any(abs(value.number / one - other) * one < ROUNDING for one in numbers for other in numbers)
 
     def _misplaced(self, stance: Stance, value: Value) -> CheckedClaim | None:
         """Return the contradiction of a number that was recorded for another thing than the one a text names."""

@@ -20,6 +20,8 @@ _MANNER = frozenset(
 )
 """Arguments that say how something is done or which part of it is meant, not to what."""
 _PROSE = re.compile(r"\.(?:md|rst|txt|adoc|log|csv)\b|changelog|readme|license", re.IGNORECASE)
+_PIPELINE = re.compile(r"\.github/|\.gitlab-ci|\.circleci/|Jenkinsfile|\.pre-commit|azure-pipelines|\.drone\.yml")
+"""Files that say which checks run elsewhere: what a check found here does not depend on them."""
 _FILE = re.compile(r"(?<![\w./~-])[\w./~-]*\w\.[a-zA-Z]\w{0,4}\b")
 _TABLE = re.compile(r"\b(?:from|join|into|update|(?:alter|drop|truncate) table)\s+[\"`]?([\w.]{3,})", re.IGNORECASE)
 _WRITES = re.compile(
@@ -128,12 +130,13 @@ def affects(change: EpisodeCall, look: EpisodeCall) -> bool:
         if look.line and _PROBE.search(look.line) and _RELOADS.search(change.line):
             return True
         if _WRITES.search(change.line) and look.line and is_examination(look):
-            return True
+            return not _PIPELINE.search(change.line)
         return bool(_CHANGES_TARGET.search(change.line)) and bool(targets_of(change) & targets_of(look))
     if look.line:
         path = _path(change) if change.kind is Kind.CHANGE else ""
         return bool(path) and (
-            (is_examination(look) and not _PROSE.search(path)) or path.rsplit("/", 1)[-1] in look.line
+            (is_examination(look) and not _PROSE.search(path) and not _PIPELINE.search(path))
+            or path.rsplit("/", 1)[-1] in look.line
         )
     shared = targets_of(change) & targets_of(look)
     # To send something does not change it; to reserve, pay or add so much of it does.
