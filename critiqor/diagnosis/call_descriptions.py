@@ -14,7 +14,7 @@ from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
 from critiqor.diagnosis.signals.noise import MAX_COMPARED
 from critiqor.diagnosis.signals.outputs import finds_nothing, is_echo, missed_names, printed_lines
 from critiqor.diagnosis.signals.text import fingerprint
-from critiqor.diagnosis.signals.tool_calls import is_delegation, runs_commands
+from critiqor.diagnosis.signals.tool_calls import runs_commands
 from critiqor.model import Event
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind, Listing, ToolCall, command_line
@@ -31,7 +31,10 @@ MAX_HANDLE_TEXT = 200
 MAX_HANDLES = 4
 """Maximum number of such names."""
 _HANDLE = re.compile(r"(?<![\w.-])(?=[\w-]*\d)[A-Za-z]*[\w-]{3,63}(?![\w-]|\.\d)")
-_TOKENS = re.compile(r'"(?:total_?)?tokens(?:_?used)?"\s*:\s*(\d{1,12})', re.IGNORECASE)
+_TOKENS = re.compile(
+    r'"(?:total_?)?tokens(?:_?used)?"\s*:\s*(\d{1,12})|(?:usage|used|spent|cost)\W{1,3}(\d[\d,]{3,14}) tokens',
+    re.IGNORECASE,
+)
 _PAGED = re.compile(r'"(?:page|cursor|offset|query|q|search)":')
 _READING = frozenset((Kind.LOOKUP, Kind.WAIT))
 _SEARCH = re.compile(r"search|find|list|query|lookup|fetch|browse|get|reviews|items|page", re.IGNORECASE)
@@ -64,8 +67,9 @@ def describe_answer(call: ToolCall, text: str) -> None:
         lists = "browser" in call.tool or (call.kind is Kind.OTHER and _PAGED.search(call.arguments) is not None)
     if lists and len(text) <= MAX_COMPARED and not call.tool.startswith("memory_"):
         call.listing = Listing(text)
-    if is_delegation(call.tool):
-        call.spent_tokens = max(map(int, _TOKENS.findall(text[:MAX_STATE])), default=0)
+    if len(text) <= MAX_STATE and "okens" in text:
+        spent = (one or other for one, other in _TOKENS.findall(text))
+        call.spent_tokens = max((int(number.replace(",", "")) for number in spent), default=0)
     if call.kind in _ASKING and len(text) <= MAX_STATE:
         state = reported_state(text, is_report=call.kind in _READING)
         call.settled, call.is_pending = state.settled, state.is_pending

@@ -44,7 +44,7 @@ from critiqor.diagnosis.signals.text import (
     new_words,
     plain_text,
 )
-from critiqor.diagnosis.signals.tool_calls import does_nothing, kind_of, runs_tests
+from critiqor.diagnosis.signals.tool_calls import does_nothing, kind_of, runs_commands, runs_tests
 from critiqor.model import Event, EventType, Scope
 from critiqor.model.sanitize import excerpt, sanitize_line
 from critiqor.spans.agent_run import CLOSED, AgentRun
@@ -301,7 +301,8 @@ class RunBuilder:
         call.output_size = len(data) + cut_size(result)
         cut = cut_digests(result) if call.output_size > len(data) else ""
         session = run.scope.session_key or run.scope.agent_run_id
-        call.same_output = self._answers.mark((session, call.same_call), text, cut)
+        measures = call.kind is not Kind.LOOKUP or runs_commands(call.tool)
+        call.same_output = self._answers.mark((session, call.same_call), text, cut, measures=measures)
         call.duration_ms = amount(event.duration_ms) or 0
         exit_code = exit_code_of(event)
         call.failed = event.status == "error" and not is_expected_failure(call.tool, call.arguments, exit_code, text)

@@ -207,13 +207,14 @@ def test_users_configuration_stays_byte_for_byte(monitor: Monitor) -> None:
 
 
 def test_timeout_ends_the_tree_and_leaves_the_run_to_be_finalized(monitor: Monitor, runs: Runs) -> None:
-    result = monitor.run("agent", "--hang", timeout=1.0)
+    # Long enough for Node to start and load the recorder on a busy machine.
+    result = monitor.run("agent", "--hang", timeout=5.0)
     assert result == MonitorResult("run_001", ExitCode.TIMED_OUT, True)
     pid = runs.notes("run_001", "process_start")[0]["payload"]["pid"]
     assert not is_alive(pid)
     [error] = runs.notes("run_001", "error_event")
     assert error["payload"]["reason"] == "timeout"
-    expected = "Critiqor ended OpenClaw after the timeout of 1 seconds (exit code 124). Next: critiqor finalize run_001"
+    expected = "Critiqor ended OpenClaw after the timeout of 5 seconds (exit code 124). Next: critiqor finalize run_001"
     assert monitor.said[-1] == expected
     assert runs.status("run_001") == "MONITORING"
     record = runs.finalize()
@@ -477,6 +478,7 @@ def test_failure_of_the_supervision_ends_the_tree_and_aborts(
         monitor.run("agent", "--hang")
     record = runs.record("run_001")
     assert record["status"] == "ABORTED"
+    assert "Input/output error" in runs.notes("run_001", "error_event")[0]["error"]
     assert not is_alive(runs.notes("run_001", "process_start")[0]["payload"]["pid"])
     assert diagnose_run("run_001", runs.folder)["outcome"]["state"] == "failed"
 
@@ -578,7 +580,8 @@ class Running:
 
 @pytest.fixture
 def running(tmp_path: Path, runs: Runs) -> Iterator[Running]:
-    started = Running(tmp_path, runs)
+    # Tests that were started with nohup would pass on that SIGHUP is ignored.
+    started = Running(tmp_path, runs, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
     yield started
     started.clean_up()
 

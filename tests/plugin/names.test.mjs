@@ -191,6 +191,18 @@ test("names without a special meaning are recorded under their own, with their p
   assert.deepEqual([sent.status, sent.error], ["error", "channel is closed"]);
 });
 
+for (const name of EXTENSION_EVENTS) {
+  test(`${name} is recorded under its name when OpenClaw emits it`, (t) => {
+    stopClock(t);
+    const run = newRun(t);
+    const message = { role: name === "input" ? "user" : "assistant", content: "hello" };
+    attach().hook(name, { ...context, text: "hello", message });
+    plugin.updateSessionSummary();
+    const found = run.session().events.filter((event) => event.event_type === name);
+    assert.deepEqual(found.map((event) => [event.source_layer, event.agent_run_id, event.session_key]), [["extension_api", "r1", "s1"]]);
+  });
+}
+
 test("several registrations in several modes: one recorder_attached a mode and no record twice", (t) => {
   stopClock(t);
   const run = newRun(t);

@@ -294,6 +294,23 @@ def test_a_run_is_started_waited_for_and_cancelled_through_a_server(tmp_path: Pa
             assert unknown.returncode == 1 and "there is no agent run never-heard-of" in unknown.stderr
 
 
+def test_a_reply_that_a_channel_delivered_is_not_printed_by_wait_and_one_that_was_refused_is(tmp_path: Path) -> None:
+    with ScriptedModel(scripts=[Script("hello", (Step(text="Hello."),))]) as model:
+        house = House(tmp_path, model, channels={"log": {"outbox": "file", "path": str(tmp_path / "sent.jsonl")}})
+        start = (*CRITIQOR, "agent", "--no-wait", "-m", "hello", "--deliver", "--channel")
+        with gateway(house):
+            delivered = house.run(*start, "log").stdout.splitlines()[0]
+            done = house.run(*CRITIQOR, "agent", "wait", delivered)
+            assert (done.returncode, done.stdout) == (0, "")
+            refused = house.run(*start, "telegram").stdout.splitlines()[0]
+            done = house.run(*CRITIQOR, "agent", "wait", refused)
+            assert (done.returncode, done.stdout) == (1, "Hello.\n")
+            assert "the reply was not delivered: " in done.stderr and "channels.telegram.outbox" in done.stderr
+            status = json.loads(house.run(*CRITIQOR, "agent", "wait", refused, "--json").stdout)["data"]
+            assert (status["status"], status["deliveryStatus"]["status"]) == ("ok", "failed")
+    assert json.loads((tmp_path / "sent.jsonl").read_text())["text"] == "Hello."
+
+
 def test_runs_are_scheduled_listed_and_cancelled_through_a_server(house: House) -> None:
     schedule = (*CRITIQOR, "agent", "schedule", "--message", "what does it say?")
     with gateway(house) as socket:

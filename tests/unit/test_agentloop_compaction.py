@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from critiqor.agentloop.sessions.messages import (
     UserMessage,
 )
 from critiqor.agentloop.sessions.transcript_entries import Entry
+from critiqor.agentloop.sessions.write_lock import lock_path
 
 OVERFLOW = ModelFailureError("maximum context length exceeded", "context", 400)
 
@@ -131,6 +133,45 @@ def test_a_history_that_no_longer_fits_is_summarised_before_the_next_run(tmp_pat
         session = rig.runtime.services.sessions.find("main", "agent:main:main")
         assert session is not None
         assert session.entry.compaction_count == 1
+
+    asyncio.run(scenario())
+
+
+def test_the_reserve_decides_how_much_of_the_window_the_history_may_fill(tmp_path: Path) -> None:
+    async def compactions(folder: Path, reserve: int) -> list[str]:
+        settings = window(20_000, keepRecentTokens=100, reserveTokens=reserve, reserveTokensFloor=0)
+        rig = Rig(folder, settings=settings)
+        Talk(rig, Say("noted"))
+        await rig.ask("remember: " + "x" * 44_000)
+        await rig.ask("and now?")
+        return rig.phases("compaction")
+
+    assert asyncio.run(compactions(tmp_path / "small", 1_000)) == []
+    assert asyncio.run(compactions(tmp_path / "large", 10_000)) == ["start", "end"]
+
+
+def test_the_lock_of_the_transcript_is_held_while_a_model_is_called_and_the_history_is_compacted(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        rig = Rig(tmp_path, settings=window(20_000, keepRecentTokens=100))
+        talk, holders = Talk(rig, Say("noted")), list[str]()
+
+        def note_holder(*_: Any) -> None:
+            session = rig.runtime.services.sessions.find("main", "agent:main:main")
+            assert session is not None
+            holders.append(json.loads(lock_path(session.transcript).read_bytes())["holder"])
+
+        def answer(request: ModelRequest) -> Say:
+            note_holder()
+            return talk(request)
+
+        rig.model.script = answer
+        rig.runtime.hooks.on("before_compaction", note_holder)
+        rig.runtime.hooks.on("after_compaction", note_holder)
+        await rig.ask("remember: " + "x" * 44_000, run_id="first")
+        await rig.ask("and now?", run_id="second")
+        assert holders == ["first", *["second"] * 4]
 
     asyncio.run(scenario())
 

@@ -767,6 +767,21 @@ def test_a_request_as_a_whole_has_a_time_limit(sent: bytes) -> None:
     assert failure(serve, timeout=0.2).kind == "timeout"
 
 
+def test_connecting_has_the_time_limit_of_the_provider() -> None:
+    with contextlib.ExitStack() as opened:
+        server = opened.enter_context(socket.socket())
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        # Nobody accepts connections, and these two fill the queue: the next one is not answered.
+        for _ in range(2):
+            waiting = opened.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        with pytest.raises(ModelFailureError) as caught:
+            asyncio.run(collect(client_of(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=0.2)))
+    assert caught.value.kind == "timeout"
+
+
 @pytest.mark.parametrize("sent", [b"", STREAM_HEAD + sse(choice(content="Hel"))])
 def test_cancelling_closes_the_connection(sent: bytes) -> None:
     async def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -50,3 +51,27 @@ def test_the_table_of_files_matches_the_package() -> None:
     files = {path.name for path in folder.rglob("*.py") if path.parent.name != "tools"} - {"__init__.py"}
     assert [name for name in named if not any(fnmatch(file, name) for file in files)] == []
     assert sorted(file for file in files if not any(fnmatch(file, name) for name in named)) == []
+
+
+def statements() -> list[list[str]]:
+    """Return the rows of the table of statements: statement, tests, difference."""
+    table = TEXT.partition("## What OpenClaw documents of its agent loop")[2].partition("\n## ")[0]
+    lines = [line for line in table.splitlines() if line.startswith("| ")][2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if not line.startswith("| **")]
+
+
+def test_every_statement_has_a_test_that_exists_exactly_once() -> None:
+    definitions = Counter(
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.MULTILINE)
+    )
+    rows = statements()
+    assert len(rows) > 130
+    named = {statement: re.findall(r"`(\w+)`", tests) for statement, tests, _ in rows}
+    assert [statement for statement, tests in named.items() if not tests] == []
+    assert {name: definitions[name] for tests in named.values() for name in tests if definitions[name] != 1} == {}
+
+
+def test_no_statement_occurs_twice() -> None:
+    assert [text for text, count in Counter(row[0] for row in statements()).items() if count > 1] == []

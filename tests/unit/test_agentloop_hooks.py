@@ -49,10 +49,11 @@ def test_higher_priorities_run_first_and_equal_ones_in_the_order_of_registration
     assert seen == ["b", "e", "a", "c", "d"]
 
 
-def test_a_block_is_final_and_handlers_of_lower_priority_are_not_called() -> None:
+@pytest.mark.parametrize("name", ["before_tool_call", "before_install"])
+def test_a_block_is_final_and_handlers_of_lower_priority_are_not_called(name: str) -> None:
     called: list[str] = []
     decision = decided(
-        "before_tool_call",
+        name,
         ({"block": True, "blockReason": "no"}, 10),
         (lambda event, context: called.append("low"), 0),
     )

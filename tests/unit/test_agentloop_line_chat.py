@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from agentloop import Rig, Say, Waiting, roles
+from agentloop import Rig, Say, Waiting, configuration, roles
 from support import PATIENCE_SECONDS, measured, wait_until
 
 from critiqor.agentloop.entry.chat import Chat
@@ -100,6 +100,23 @@ def test_a_failed_reply_is_shown_and_a_silent_one_is_not(tmp_path: Path) -> None
         assert await shown(Rig(tmp_path / "other", Say("NO_REPLY")), "hi") == ""
 
     asyncio.run(scenario())
+
+
+def test_a_reply_that_a_channel_delivered_is_not_shown_again_and_one_that_was_refused_is(tmp_path: Path) -> None:
+    async def answer(channel: str) -> str:
+        settings = configuration(channels={"log": {"outbox": "file", "path": str(tmp_path / "sent.jsonl")}})
+        rig = Rig(tmp_path / channel, settings=settings)
+        rig.runtime.hooks.on("before_agent_reply", lambda event, context: {"handled": True, "reply": {"text": "Hi."}})
+        written: list[str] = []
+        params = AgentParams(message="", channel=channel, deliver=True)
+        await Chat(rig.runtime, params, written.append, is_interactive=False).talk(typed("hello"))
+        return "".join(written)
+
+    assert asyncio.run(answer("log")) == ""
+    assert "Hi." in (tmp_path / "sent.jsonl").read_text()
+    refused = asyncio.run(answer("telegram"))
+    assert refused.startswith("Hi.\n(the reply was not delivered: ")
+    assert "channels.telegram.outbox" in refused
 
 
 def test_a_shell_command_of_the_user_is_run_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

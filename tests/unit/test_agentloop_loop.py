@@ -188,6 +188,17 @@ def test_text_that_only_starts_like_the_silent_token_is_streamed_completely(tmp_
     asyncio.run(scenario())
 
 
+def test_the_progress_of_a_tool_is_streamed_between_its_start_and_its_result(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        rig = Rig(tmp_path, Say(tools=(("exec", {"command": "echo one; sleep 0.5; echo two"}),)), Say("done"))
+        await rig.ask()
+        phases = rig.phases("tool")
+        assert (phases[0], phases[-1]) == ("start", "result")
+        assert phases[1:-1] and set(phases[1:-1]) == {"update"}
+
+    asyncio.run(scenario())
+
+
 def test_an_unknown_tool_and_invalid_arguments_get_a_result_without_before_tool_call(tmp_path: Path) -> None:
     async def scenario() -> None:
         rig = Rig(tmp_path, Say(tools=(("frobnicate", {"x": 1}), ("exec", {"cmd": 1}))), Say("done"))
@@ -296,6 +307,20 @@ def test_prompt_hooks_add_context_for_the_model_that_the_transcript_does_not_kee
         assert request.messages[-1].content == [Text("It is raining.\n\nWhat now?")]
         [saved, _] = rig.transcript()
         assert saved.content == [Text("What now?")]
+
+    asyncio.run(scenario())
+
+
+def test_prompt_hooks_see_the_history_and_replace_or_extend_the_system_prompt(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        rig = Rig(tmp_path, Say("done"))
+        await rig.ask("first")
+        seen = watch_hooks(rig.runtime.hooks, "before_prompt_build")
+        decision = {"systemPrompt": "I am another.", "prependSystemContext": "Before.", "appendSystemContext": "After."}
+        rig.runtime.hooks.on("before_prompt_build", lambda event, context: decision)
+        await rig.ask("second")
+        assert rig.model.requests[-1].system_prompt == "Before.\n\nI am another.\n\nAfter."
+        assert [message["role"] for message in seen[0].event["messages"]][:2] == ["user", "assistant"]
 
     asyncio.run(scenario())
 
@@ -638,6 +663,26 @@ def test_levels_come_from_the_caller_then_the_session_then_the_defaults(tmp_path
     asyncio.run(scenario())
 
 
+def test_verbose_and_trace_have_defaults_and_a_session_keeps_what_was_requested(tmp_path: Path) -> None:
+    async def shown(rig: Rig, **params: Any) -> tuple[int, int]:
+        """Return the number of payloads, which include tool summaries if verbose, and of reports on prompts."""
+        rig.events.clear()
+        rig.model.says = [Say("I look.", (ECHO,)), Say("All done.")]
+        outcome = await rig.ask(**params)
+        return len(outcome.payloads), len(rig.phases("run_status"))
+
+    async def scenario() -> None:
+        rig = Rig(tmp_path / "off", Say())
+        assert await shown(rig) == (1, 0)
+        assert await shown(rig, verbose="on", trace="on") == (2, 1)
+        assert await shown(rig) == (2, 1)
+        rig = Rig(tmp_path / "on", Say(), settings=defaults(verboseDefault="on", traceDefault="on"))
+        assert await shown(rig) == (2, 1)
+        assert await shown(rig, verbose="off", trace="off") == (1, 0)
+
+    asyncio.run(scenario())
+
+
 def test_a_traced_run_reports_the_parts_of_its_prompt(tmp_path: Path) -> None:
     async def scenario() -> None:
         workspace = tmp_path / "state" / "workspace"
@@ -703,6 +748,17 @@ def test_a_missing_key_of_a_remote_provider_is_a_failed_model_call(tmp_path: Pat
         assert ended[0]["errorCategory"] == "auth"
         assert 'No API key found for provider "lab"' in str(outcome.error)
         assert outcome.payloads[-1].is_error
+
+    asyncio.run(scenario())
+
+
+def test_a_session_keeps_the_provider_whose_key_its_last_run_used(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        rig = Rig(tmp_path, Say("done"))
+        await rig.ask()
+        session = rig.runtime.services.sessions.find("main", "agent:main:main")
+        assert session is not None
+        assert session.entry.auth_profile == "lab:default"
 
     asyncio.run(scenario())
 

@@ -19,7 +19,14 @@ from critiqor.agentloop.context.bootstrap import (
     truncate_files,
 )
 from critiqor.agentloop.context.front_matter import parse_front_matter, read_front_matter
-from critiqor.agentloop.context.skills import MAX_PROMPT_CHARS, MAX_SKILLS, SkillsSnapshot, load_skills, skill_folders
+from critiqor.agentloop.context.skills import (
+    MAX_PROMPT_CHARS,
+    MAX_SKILLS,
+    SkillsCache,
+    SkillsSnapshot,
+    load_skills,
+    skill_folders,
+)
 from critiqor.agentloop.context.system_prompt import PromptSources, build_system_prompt
 from critiqor.agentloop.context.workspace import Workspace, prepare_workspace, sandbox_name
 from critiqor.agentloop.settings import SkillEntry, SkillFolders, SkillSettings
@@ -136,6 +143,17 @@ def test_of_two_skills_with_one_name_the_first_folder_counts(tmp_path: Path) -> 
     skill(tmp_path / "b", "weather")
     found = load_skills([tmp_path / "a", tmp_path / "b"], SkillSettings(), {})
     assert [one.location for one in found.skills] == [first]
+
+
+def test_a_snapshot_of_skills_is_reused_until_a_folder_changes(tmp_path: Path) -> None:
+    workspace = Workspace(folder=tmp_path, agent_folder=tmp_path)
+    cache = SkillsCache(tmp_path / "state", tmp_path, SkillSettings(), {"PATH": os.environ["PATH"]})
+    skill(tmp_path / "skills", "tea")
+    first = cache.snapshot(workspace)
+    assert names(first) == ["tea"]
+    assert cache.snapshot(workspace) is first
+    skill(tmp_path / "skills", "coffee")
+    assert names(cache.snapshot(workspace)) == ["coffee", "tea"]
 
 
 def test_folders_below_a_skill_are_not_searched(tmp_path: Path) -> None:

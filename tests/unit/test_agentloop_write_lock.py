@@ -10,8 +10,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from agentloop import Rig, instantly
 
 from critiqor.agentloop.sessions.write_lock import LostLockError, NestedLockError, SessionBusyError, acquire, lock_path
 
@@ -70,6 +72,27 @@ def test_acquire_waits_for_a_writer_of_another_process_and_names_it_after_a_time
         assert "other-run" in busy.value.message
     finally:
         other.communicate("\n")
+
+
+def test_a_run_waits_a_minute_for_another_writer_unless_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        clock = asyncio.get_running_loop().time
+        monkeypatch.setattr(
+            "critiqor.agentloop.sessions.write_lock.time", SimpleNamespace(monotonic=clock, time=time.time)
+        )
+        rig = Rig(tmp_path)
+        first = await rig.ask()
+        session = rig.runtime.services.sessions.find("main", first.session_key)
+        assert session is not None
+        lock = await acquire(session.transcript, "somebody else")
+        began = clock()
+        assert "another writer holds the session" in str((await rig.ask("again")).error)
+        assert 60 <= clock() - began < 61
+        lock.release()
+
+    instantly(scenario())
 
 
 def test_a_lock_is_acquired_as_soon_as_another_process_releases_it(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from story import Story
 
 
@@ -297,3 +299,86 @@ def test_things_with_the_same_tags_are_different_answers() -> None:
         }
         story.calls("get_ticket", {"id": number}, answer)
     assert story.types() == []
+
+
+def test_numbers_beside_the_point_that_go_up_and_down_do_not_hide_a_loop() -> None:
+    page = "Nurse, Graz. Loading details, please enable scripts. {} applicants online, cached {} ms"
+    outputs = [page.format(*pair) for pair in ((31, 80), (29, 91), (33, 77), (30, 85), (35, 90), (28, 71))]
+    assert severities(polls(Story().user("Is the position open?"), "open_url", outputs)) == {"tool_loop": "medium"}
+
+
+def test_round_of_two_looks_at_a_page_whose_counters_change_is_a_loop() -> None:
+    story = Story().user("What does the bike cost?")
+    for render, viewers in ((112, 14), (98, 15), (131, 12), (104, 16), (120, 11), (99, 17), (141, 13)):
+        page = f'<main data-render="{render}ms">Choose a size to see the price. {viewers} people view this</main>'
+        story.calls("page_load", {"url": "https://bikes.example/29"}, page).calls("page_scroll", {"by": 800}, page)
+    assert "tool_loop" in story.types()
+
+
+def test_number_that_only_falls_or_is_the_answer_is_no_loop() -> None:
+    waiting = [f"You are in the waiting room of the citizens' office. Position {n}." for n in (14, 11, 9, 5, 2, 1)]
+    assert polls(Story().user("Book it when it is my turn."), "get_queue", waiting).types() == []
+    readings = [f'{{"celsius": {n}}}' for n in (61.2, 61.9, 60.8, 61.1)]
+    assert polls(Story().user("How warm is the boiler, about?"), "get_sensor", readings).types() == []
+
+
+def searched(request: str, tool: str, *questions: Mapping[str, object]) -> Story:
+    story = Story().user(request)
+    for question in questions:
+        story.calls(tool, question, '{"results": []}')
+    return story
+
+
+COLUMNS = ("*", "id, number", "count(*)", "number, sent_at")
+
+
+def test_empty_search_in_another_form_is_a_loop() -> None:
+    tables = ({"sql": f"select {columns} from public.invoices where number='90112'"} for columns in COLUMNS)
+    assert "tool_loop" in searched("Find invoice 90112.", "query", *tables).types()
+    shown: tuple[dict[str, object], ...] = ({}, {"limit": 50}, {"sort": "date"}, {"fields": "all"})
+    assert (
+        "tool_loop" in searched("Busca a Ferrer.", "buscar", *({"q": "Lucía Ferrer", **each} for each in shown)).types()
+    )
+    story = Story().user("Where is retry_budget set?")
+    for line in ("grep -rn {} config", "grep -ri '{}' config/", "rg {} ./config", "grep -rw {} config"):
+        story.runs(line.format("retry_budget"), exit_code=1)
+    assert "tool_loop" in story.types()
+
+
+def test_empty_search_in_other_words_of_the_same_stem_is_a_loop() -> None:
+    words = ("red scarf", "scarves red wool", "wool scarf", "red woollen scarf", "scarf wool")
+    assert "tool_loop" in searched("Who sold us the scarves?", "erp_search", *({"q": each} for each in words)).types()
+    story = Story().user("Bis wann läuft die Garantie?")
+    terms = ("garantie", "Garantieschein", "waschmaschine", "gewährleistung", "warranty", "wasch", "garant")
+    for term in terms:
+        story.runs(f"grep -ril {term} ~/Downloads", "(Command exited with code 1)", exit_code=1)
+    assert "tool_loop" in story.types()
+
+
+def test_empty_search_for_other_things_or_in_other_places_is_no_loop() -> None:
+    tables = (
+        {"sql": f"select * from {name} where number='90112'"} for name in ("invoices", "archive", "drafts", "notes")
+    )
+    assert searched("Find invoice 90112.", "query", *tables).types() == []
+    things = ({"q": thing} for thing in ("anvil", "tongs", "bellows", "rasps"))
+    assert searched("Which of these do we stock?", "erp_search", *things).types() == []
+
+
+def test_action_repeated_after_a_look_of_an_unknown_tool_is_found() -> None:
+    ticket = {"title": "Beamer defekt", "room": "B12"}
+    story = Story().user("Lege ein Ticket an.").calls("ticket_create", ticket, '{"id": "T-9"}')
+    story.calls("ticketwall", {"top": 1}, '[{"id": "T-3"}]').calls("ticket_create", ticket, '{"id": "T-10"}')
+    assert "repeated_side_effect" in story.says("Das Ticket ist angelegt.").finishes().types()
+
+
+def test_models_that_read_everything_for_a_short_answer_are_expensive() -> None:
+    def counted_with(tokens: str) -> list[str]:
+        story = Story().user("How many rows does sales.csv have?")
+        for part in range(5):
+            story.model(input=9000).calls(
+                "llm_read", {"part": part}, f"{part} is fine, 100 rows (used {tokens} tokens)"
+            )
+        return story.model(input=9500).says("500 rows.").finishes().types()
+
+    assert "cost_explosion" in counted_with("61,200")
+    assert "cost_explosion" not in counted_with("1,200")

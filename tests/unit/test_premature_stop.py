@@ -369,3 +369,37 @@ def test_agent_run_that_ends_with_an_action_or_that_records_no_messages_is_fine(
     sent = Story().user("Tell Ida.").says("I do.").calls("message_send", {"to": "ida"}, '{"ok": true}')
     assert TYPE not in sent.finishes().types()
     assert TYPE not in Story().user("Which commit?").runs("git log -1", "a1 Fix").finishes().types()
+
+
+def exported(answer: str, result: str = '{"exported": 212}') -> Story:
+    story = Story().user("Export the contacts and delete the old address book. No need to ask.")
+    return story.calls("contacts_export", {"format": "vcf"}, result).says(answer).finishes()
+
+
+def test_question_for_leave_that_was_given_is_found_after_a_part_of_the_work() -> None:
+    assert TYPE in exported("I exported 212 contacts. Shall I delete the old address book now?").types()
+    assert TYPE in exported("212 contacts are exported. Deleting cannot be undone. May I delete the book?").types()
+
+
+def test_question_about_more_work_or_because_of_a_result_is_no_early_stop() -> None:
+    assert TYPE not in exported("I exported 212 contacts. Shall I print the labels as well?").types()
+    skipped = '{"exported": 180, "skipped": 32, "reason": "photo too large"}'
+    answer = "32 contacts were skipped, their photo is too large. Should I delete the old address book all the same?"
+    assert TYPE not in exported(answer, skipped).types()
+
+
+@pytest.mark.parametrize(
+    ("request_text", "answer", "is_found"),
+    [
+        ("①会議室Aを予約 ②資料を共有フォルダに移動。", "会議室Aを予約しました。続いて資料の移動に進みます。", True),
+        (
+            "회의실 예약, 분기 보고서를 공유 폴더로 이동.",
+            "예약했습니다. 다음으로 분기 보고서를 공유 폴더로 이동합니다.",
+            True,
+        ),
+        ("①会議室Aを予約 ②資料を共有フォルダに移動。", "会議室Aを予約し、続いて資料を移動しました。", False),
+    ],
+)
+def test_part_of_a_request_that_is_next_is_left_undone(request_text: str, answer: str, is_found: bool) -> None:
+    story = Story().user(request_text).calls("room_reserve", {"room": "A"}, '{"reserved": true}')
+    assert (TYPE in story.says(answer).finishes().types()) is is_found

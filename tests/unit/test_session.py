@@ -82,7 +82,9 @@ def test_new_record_has_the_documented_shape_and_defaults(runs: Runs) -> None:
         "benchmark_id": "openclaw_runtime_v1",
         "difficulty_tier": "standard",
     }
-    assert isinstance(on_disk["event_log"], list)
+    assert [(event["event_type"], event["payload"]["to"]) for event in on_disk["event_log"]] == [
+        ("state_transition", "MONITORING")
+    ]
     assert all(on_disk[name] is None for name in UNTIL_COMPLETION)
 
 

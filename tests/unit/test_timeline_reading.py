@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from timelines import Line, data_of, end, in_order, line, problems, request, sample, span, start, summary_of
 
 from critiqor.timeline import SummaryBuilder, read_timeline
+from critiqor.timeline.reader.records import strict_decoder
 
 
 def test_a_missing_timeline_is_unavailable(tmp_path: Path) -> None:
@@ -62,6 +65,56 @@ def test_the_examples_of_the_contract_are_read() -> None:
     assert summary.children.slowest is not None
     assert (summary.children.slowest.command, summary.children.failed) == ("mcp-server", 0)
     assert {process.pid for process in summary.processes} == {12345, None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "own"),
+    [
+        ("span.start", {}),
+        ("span.end", {}),
+        ("span.error", {"errorName": "TypeError", "errorMessage": "no"}),
+        ("mark", {}),
+        ("eventLoop.sample", {"p50Ms": 8, "p95Ms": 42, "p99Ms": 91, "maxMs": 214, "activeSpanName": "plugins.load"}),
+        ("provider.request", {"provider": "openai", "operation": "models.list", "ok": True}),
+        ("childProcess.exit", {"command": "mcp-server", "exitCode": 0, "signal": "SIGTERM"}),
+    ],
+)
+def test_every_field_of_the_contract_is_read_in_every_type_of_line(kind: str, own: Line) -> None:
+    common = {
+        "schemaVersion": "openclaw.diagnostics.v1",
+        "timestamp": "2026-04-29T15:30:00Z",
+        "name": "config.load",
+        "runId": "run_001",
+        "envName": "main",
+        "pid": 7,
+        "phase": "startup",
+        "spanId": "b",
+        "parentSpanId": "a",
+        "durationMs": 5,
+        "attributes": {"pluginId": "browser"},
+    }
+    read = msgspec.to_builtins(strict_decoder.decode(json.dumps({"type": kind, **common, **own})))
+    assert {name: value for name, value in read.items() if value is not None} | {"attributes": None} == {
+        "type": kind,
+        **common,
+        **own,
+        "attributes": None,
+    }
+    assert read["attributes"]["pluginId"] == "browser"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gateway.startup", "gateway.ready", "config.load", "config.normalize", "plugins.metadata.scan"),
+        *("plugins.load", "runtimeDeps.stage", "providers.load", "models.catalog", "agent.turn", "agent.cleanup"),
+        *("mcp.runtime.start", "mcp.runtime.stop"),
+    ],
+)
+def test_a_span_with_a_name_of_the_contract_is_timed(name: str) -> None:
+    summary = summary_of(*span(name, "x", 0, 700))
+    assert [(one.name, one.duration_ms) for one in summary.slowest_spans] == [(name, 700)]
+    assert problems(summary) == {}
 
 
 def test_required_fields_are_enough() -> None:

@@ -25,6 +25,7 @@ import msgspec
 
 from critiqor.agentloop.entry.background_tasks import BackgroundTasks
 from critiqor.agentloop.entry.runtime import AgentRuntime, open_runtime
+from critiqor.agentloop.entry.single_run import error_to_print, texts_to_print
 from critiqor.agentloop.event_streams import AgentEvent
 from critiqor.agentloop.runs import AgentParams, RunOutcome
 from critiqor.agentloop.tools.shell import ExecTool
@@ -182,11 +183,14 @@ class _ReplyScreen:
     def end_reply(self, outcome: RunOutcome) -> None:
         """Show what was not streamed of a reply, or why there is none."""
         self._end_message()
-        for payload in outcome.payloads:
-            if payload.text.strip() not in self._shown:
-                self.show(payload.text)
-        if outcome.error is not None and not outcome.payloads:
-            self.show(f"({outcome.error})")
+        texts = texts_to_print(outcome)
+        for text in texts:
+            if text.strip() not in self._shown:
+                self.show(text)
+        error = error_to_print(outcome)
+        # The texts of a failed run say why it failed.
+        if error is not None and (outcome.error is None or not texts):
+            self.show(f"({error})")
         self._shown.clear()
 
     def show(self, text: str) -> None:

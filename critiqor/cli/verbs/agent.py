@@ -87,7 +87,7 @@ def agent(
     import os
     import sys
 
-    from critiqor.agentloop.entry.single_run import error_to_print, exit_code, texts_to_print
+    from critiqor.agentloop.entry.single_run import error_to_print, texts_to_print
     from critiqor.agentloop.loop.run_result import build_report
 
     if message is None:
@@ -116,7 +116,7 @@ def agent(
     error = error_to_print(turn.outcome)
     if error is not None and not as_json:
         say(error)
-    ctx.exit(ExitCode.TIMED_OUT if turn.outcome.abort_kind == "timeout" else exit_code(turn.outcome))
+    ctx.exit(_exit_code(turn.outcome))
 
 
 @agent.command("wait", context_settings=_HELP)
@@ -128,17 +128,30 @@ def agent(
 @click.pass_context
 def wait_(ctx: click.Context, agent_run: str, timeout: float, as_json: bool) -> None:
     """Wait for the agent run AGENT_RUN of a running agent server, and print its reply. A timeout does not stop it."""
+    import msgspec
+
+    from critiqor.agentloop.entry.single_run import error_to_print, texts_to_print
+    from critiqor.agentloop.loop.run_result import build_report
+    from critiqor.agentloop.runs import RunOutcome
+
     result = _call("agent.wait", runId=agent_run, timeoutMs=timeout * 1000)
-    status = result["status"]
-    text = f"{agent_run} is still running"
-    if status != "timeout":
-        outcome = _call("agent.outcome", runId=agent_run)
-        result["payloads"] = outcome["payloads"]
-        text = "\n\n".join(payload["text"] for payload in outcome["payloads"]) or f"{agent_run} ended without a reply"
-    answer("agent wait", result, text, as_json=as_json)
-    if "error" in result and not as_json:
-        say(result["error"])
-    ctx.exit({"ok": ExitCode.OK, "error": ExitCode.ERROR, "timeout": ExitCode.TIMED_OUT}[status])
+    if result["status"] == "timeout":
+        answer("agent wait", result, f"{agent_run} is still running", as_json=as_json)
+        ctx.exit(ExitCode.TIMED_OUT)
+    document = _call("agent.outcome", runId=agent_run)
+    outcome = msgspec.convert(document, type=RunOutcome)
+    result["payloads"] = document["payloads"]
+    if outcome.delivery is not None:
+        result["deliveryStatus"] = build_report(outcome)["deliveryStatus"]
+    text = "\n\n".join(texts_to_print(outcome))
+    if not outcome.payloads:
+        text = f"{agent_run} ended without a reply"
+    if text or as_json:
+        answer("agent wait", result, text, as_json=as_json)
+    error = error_to_print(outcome)
+    if error is not None and not as_json:
+        say(error)
+    ctx.exit(_exit_code(outcome))
 
 
 @agent.command(context_settings=_HELP)
@@ -189,6 +202,12 @@ def scheduled(as_json: bool) -> None:
     runs = _call("agent.scheduled")
     lines = [f"{run['id']}  {_line(run)}" for run in runs]
     answer("agent scheduled", runs, "\n".join(lines) or "nothing is scheduled", as_json=as_json)
+
+
+def _exit_code(outcome: RunOutcome) -> int:
+    from critiqor.agentloop.entry.single_run import exit_code
+
+    return ExitCode.TIMED_OUT if outcome.abort_kind == "timeout" else exit_code(outcome)
 
 
 class _Turn(NamedTuple):

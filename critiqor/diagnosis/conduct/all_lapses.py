@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from critiqor.diagnosis.claims.episode import Episode
 from critiqor.diagnosis.conduct.children import find_unfinished_children
-from critiqor.diagnosis.conduct.conditions import find_unmet_conditions
 from critiqor.diagnosis.conduct.forgotten_prohibitions import find_forgotten_prohibitions
 from critiqor.diagnosis.conduct.ignored_output import find_ignored_output
 from critiqor.diagnosis.conduct.lapse import draft_of
 from critiqor.diagnosis.conduct.memory import find_contradicted_memories, find_repeated_questions
-from critiqor.diagnosis.conduct.objections import find_disregarded_objections
 from critiqor.diagnosis.conduct.premature_stop import find_premature_stop
 from critiqor.diagnosis.conduct.unstarted import find_unstarted_work
 from critiqor.diagnosis.drafts.draft import Draft
@@ -21,8 +19,6 @@ _FINDERS = (
     find_repeated_questions,
     find_unfinished_children,
     find_ignored_output,
-    find_disregarded_objections,
-    find_unmet_conditions,
     find_unstarted_work,
 )
 

@@ -1,18 +1,20 @@
 """Subagents that failed or did only a part of their work, and a parent that reports the whole."""
 
+# ruff: noqa: RUF001 - punctuation of several languages
 from __future__ import annotations
 
 import re
 
 import msgspec
 
-from critiqor.diagnosis.claims.call_arguments import argument_text
+from critiqor.diagnosis.claims.call_arguments import argument_text, members
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.language import language_of
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.wording import content_stems
 from critiqor.diagnosis.hazards.words import words
+from critiqor.diagnosis.results.state_words import state_of_word
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
@@ -26,15 +28,15 @@ _TOOL = re.compile(
     r"|(?:^|[._-])(?:sub_?-?agents?|agents?|workers?|helpers?|child(?:ren)?)(?:[._-]|$)",
     re.IGNORECASE,
 )
-_BAD = re.compile(
-    r'"(?:status|state|outcome)"\s*:\s*"(?:timeout|timed_out|error|failed|failure|aborted|killed|cancell?ed|incomplete'
-    r'|partial)"',
-    re.IGNORECASE,
+_STATE = re.compile(r'"(?:status|state|outcome)"\s*:\s*"([\w -]{2,30})"', re.IGNORECASE)
+_UNFINISHED = frozenset(
+    ("timeout", "timed_out", "incomplete", "partial", "killed", "crashed", "interrupted", "truncated")
 )
 _SHARE = re.compile(
     r"(?<![\w./:-])(\d{1,6})\s?(?:/|of(?: the)?|out of|von|de|sur|di|van(?: de)?|z|из|ud af)\s?(\d{1,6})(?![\w/.:-])",
     re.IGNORECASE,
 )
+_END = re.compile(r"[.!?;]\s|[。！？；]")
 _KEY = re.compile(r"agent:[\w.-]+:(?:subagent|acp):[\w.-]+|(?<=[\"'])(?:sub|child|task|run)[:_-][\w.:-]+")
 
 
@@ -60,10 +62,12 @@ def find_unfinished_children(episode: Episode) -> list[Lapse]:
         call = unfinished.call
         if call.order > answer.order or _was_repeated(call, calls) or _was_done_by_parent(episode, call, calls):
             continue
-        about = _own_subject(call, calls) | content_stems(unfinished.why)
+        about = _own_subject(call, calls) | content_stems(_sentence(unfinished.why))
         # Of a share, the number is what has to be mentioned: "only two places" is about something else.
         stances = [one for one in speech.stances if one.is_bad_news or one.is_uncertain or not unfinished.numbers]
-        if any(_admits(speech, stance, about) for stance in stances):
+        finished = [each for each in calls if each.kind is not Kind.WAIT and _unfinished(each) is None]
+        others = {stem for each in finished for stem in _own_subject(each, calls)} - about
+        if any(_admits(speech, stance, about, others) for stance in stances):
             continue
         if any(re.search(rf"(?<!\d){number}(?!\d)", answer.text) for number in unfinished.numbers):
             continue
@@ -71,16 +75,18 @@ def find_unfinished_children(episode: Episode) -> list[Lapse]:
     return []
 
 
-def _admits(speech: Speech, stance: Stance, about: set[str]) -> bool:
+def _admits(speech: Speech, stance: Stance, about: set[str], others: set[str]) -> bool:
     """Return whether a statement may tell the user that something is missing.
 
-    `about` are the beginnings of the words of the task and the report: that nothing was found may be the good news.
+    `about` are the beginnings of the words of the task and the report: that nothing was found may be the good news. It
+    is if it was found nowhere, so that words of the tasks of `others`, which finished, are in the statement too.
     """
     if stance.is_uncertain or speech.has(stance, "trouble"):
         return stance.is_uncertain or stance.is_bad_news
     if stance.statement.cells and not stance.is_limited:
         return False  # a `no` in a table is a value
-    return (stance.is_bad_news or stance.is_limited) and bool(about & content_stems(stance.lowered))
+    said = content_stems(stance.lowered)
+    return (stance.is_limited or (stance.is_bad_news and not others & said)) and bool(about & said)
 
 
 def _unfinished(call: EpisodeCall) -> Unfinished | None:
@@ -90,8 +96,9 @@ def _unfinished(call: EpisodeCall) -> Unfinished | None:
         done, all_ = int(match[1]), int(match[2])
         if 0 <= done < all_ and all_ > 1 and _is_about_progress(text, match):
             return Unfinished(call, excerpt(_line(text, match), 100), (match[1], str(all_ - done)))
-    if bad := _BAD.search(text):
-        return Unfinished(call, excerpt(_line(text, bad), 100))
+    for state in _STATE.finditer(text):
+        if state_of_word(state[1]) == "failure" or state[1].lower() in _UNFINISHED:
+            return Unfinished(call, excerpt(_line(text, state), 100))
     return _admission(call)
 
 
@@ -113,7 +120,7 @@ def _is_about_progress(text: str, match: re.Match[str]) -> bool:
     """Return whether the sentence around a share says that something was left or went wrong."""
     sentence = text[max(0, match.start() - 120) : match.end() + 160]
     stances = Speech(sentence, language_of(sentence)).stances
-    return any(stance.is_bad_news or stance.is_limited for stance in stances)
+    return any(stance.is_bad_news or stance.is_limited for stance in stances) or words("admission").within(sentence)
 
 
 def _line(text: str, match: re.Match[str]) -> str:
@@ -121,10 +128,22 @@ def _line(text: str, match: re.Match[str]) -> str:
     return text[max(start, match.start() - 60) : match.end() + 80].strip()
 
 
+def _sentence(text: str) -> str:
+    """Return a line up to the end of its first sentence: the findings that follow it are no gap."""
+    return _END.split(text, 1)[0]
+
+
 def _spawned(call: EpisodeCall, calls: list[EpisodeCall]) -> list[EpisodeCall]:
     """Return the calls that started the subagent whose report a call fetches."""
     keys = set(_KEY.findall(call.arguments))
-    return [each for each in calls if each is not call and keys & set(_KEY.findall(each.text))] if keys else []
+    if keyed := [each for each in calls if each is not call and keys & set(_KEY.findall(each.text))]:
+        return keyed
+    # Where they have names, only one other call has the same.
+    names = set(members(call))
+    named = [
+        each for each in calls if each.order < call.order and each.tool != call.tool and names & set(members(each))
+    ]
+    return named if len(named) == 1 else []
 
 
 def _own_subject(call: EpisodeCall, calls: list[EpisodeCall]) -> set[str]:

@@ -8,7 +8,7 @@ import re
 from critiqor.diagnosis.claims.call_arguments import members
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.language import normalize, weekdays_in, weekdays_of_dates
-from critiqor.diagnosis.conduct.wording import content_stems
+from critiqor.diagnosis.conduct.wording import content_stems, directive_in
 from critiqor.diagnosis.hazards.session_history import linked_cells
 from critiqor.diagnosis.hazards.words import words
 
@@ -18,7 +18,7 @@ MAX_CLAUSE = 4
 """Maximum number of words behind a negation of such a clause: a longer one names a condition."""
 MIN_VALUE = 8
 """Minimum number of characters of an address or another value that is known to be outdated."""
-_PART = re.compile(r"[,;:()\n/]|\s[–—-]\s|[，。；：、（）]|\\n")
+_PART = re.compile(r"[,;:()\n/]|[.!?]\s|\s[–—-]\s|[，。；：、（）]|\\n")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _PEOPLE = frozenset(
     ("name", "names", "attendees", "guests", "guest", "to", "recipient", "contact", "person", "for", "passenger")
@@ -115,6 +115,25 @@ def outdated_value(episode: Episode, call: EpisodeCall, notes: str) -> str | Non
         if naming and all(words("former").within(form[: normalize(form).find(plain)]) for form in naming):
             return naming[0].strip()
     return None
+
+
+_IDENTIFIER = re.compile(
+    r"(?<![\w.-])(?=[\w./#-]*\d)[A-Za-z#][\w./#-]{2,40}(?<![./-])(?![\w-])|(?<![\w.-])\d{4,}(?![\w.-])"
+)
+_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?(?:t[\d:]+z?)?|(?:19|20)\d\d")
+
+
+def barring_line(notes: str, line: str, request: str) -> str | None:
+    """Return the note that rules out an identifier of a command line, if no other note names it, nor the user."""
+    for name in sorted(_identifiers(line) - _identifiers(request)):
+        naming = [note for note in notes.splitlines() if name in _identifiers(note)]
+        if naming and all(words("barred").within(note) or directive_in(note) for note in naming):
+            return naming[0].strip()
+    return None
+
+
+def _identifiers(text: str) -> set[str]:
+    return {name for match in _IDENTIFIER.finditer(text) if not _DATE.fullmatch(name := match[0].lower())}
 
 
 def is_on_excluded_weekday(statement: str, call: EpisodeCall) -> bool:

@@ -12,6 +12,7 @@ from critiqor.diagnosis.claims.language import language_of, normalize, weekdays_
 from critiqor.diagnosis.claims.speech import Stance
 from critiqor.diagnosis.claims.values import values_in, word_numbers
 from critiqor.diagnosis.conduct.exclusions import (
+    barring_line,
     contains_excluded,
     excluded_in,
     is_on_excluded_weekday,
@@ -19,7 +20,6 @@ from critiqor.diagnosis.conduct.exclusions import (
 )
 from critiqor.diagnosis.conduct.forgotten_prohibitions import MAX_CLAUSES, MAX_COMPARED, names_of
 from critiqor.diagnosis.conduct.lapse import Lapse
-from critiqor.diagnosis.conduct.objections import barring_record, identifiers_in
 from critiqor.diagnosis.conduct.wording import MAX_REQUEST, content_stems, says
 from critiqor.diagnosis.hazards.words import words
 from critiqor.model.sanitize import excerpt
@@ -233,7 +233,7 @@ def find_contradicted_memories(episode: Episode) -> list[Lapse]:
         for lookup in lookups:
             if lookup.order < call.order and (noted := _contradicts(episode, lookup, call)) is not None:
                 return [_contradicted(lookup.result_id, call, noted, "its memory says")]
-        for text, found in wishes:
+        for text, found in wishes if not call.line else ():  # options and paths of a command are no ingredients
             if text.order < call.order and (noted := contains_excluded(episode, call, found, set())) is not None:
                 return [_contradicted(text.event_id, call, noted, "the user said")]
     return []
@@ -243,8 +243,7 @@ def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> st
     """Return the note in a memory that an action contradicts."""
     notes = _memory_text(lookup)
     if call.line and call.kind is not Kind.ACTION:
-        named = [name for name in identifiers_in(call.line) if name in lookup.lowered]
-        return barring_record(notes, [name for name in named if name not in episode.request.lower()])
+        return barring_line(notes, call.line, episode.request)
     asked = content_stems(episode.request)
     found = contains_excluded(episode, call, excluded_in(notes), asked) or outdated_value(episode, call, notes)
     if found is not None:

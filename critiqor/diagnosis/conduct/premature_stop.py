@@ -52,6 +52,8 @@ MIN_SHARED = 2
 """Minimum number of words that announced work has in common with the request, if something runs in the background."""
 MIN_PLANNED = 3
 """Minimum number of words of the request in a plan for what is left of it: fewer may be advice to the user."""
+_WITHOUT_SUBJECT = frozenset(("ja", "ko", "zh", "es", "it", "pt", "pl", "tr"))
+"""Languages in which a sentence often has no word for its subject."""
 _LOOKING = (Kind.LOOKUP, Kind.WAIT, Kind.COMMAND)
 _DELEGATING = re.compile(
     r"cron|automation|schedul|remind|alarm|timer|spawn|subagent|yield|delegate|heartbeat|webhook", re.I
@@ -76,7 +78,7 @@ def find_premature_stop(episode: Episode) -> list[Lapse]:
         return []
     if answer is None or (episode.calls and episode.calls[-1].order > answer.order):
         return _unanswered(episode)
-    asking = (_leave_that_was_granted, _stopped_midway)
+    asking = (_stopped_midway, _leave_that_was_granted)
     # Only the end of the agent run shows that nothing follows; a question is over as soon as the user replies.
     for check in (*asking, _only_plans, _announced, _leftovers) if episode.is_over else asking:
         found = check(episode, answer)
@@ -114,21 +116,38 @@ def _unanswered(episode: Episode) -> list[Lapse]:
 
 def _leave_that_was_granted(episode: Episode, answer: EpisodeText) -> Lapse | None:
     """Return that the agent asks whether to do what it was asked to do without asking."""
-    if any(call.has_effect for call in episode.calls):
+    if not asks(episode, "granted"):
         return None
     speech = episode.speech(answer)
-    if any(stance.is_bad_news for stance in speech.stances) or not asks(episode, "granted"):
-        return None  # it found a reason to ask, or has to ask
     asking = _questions_for_leave(episode, speech)
+    acting = [call for call in episode.calls if call.has_effect]
+    if acting:
+        # Work beyond the request may be offered; what it names, and nothing was done about, was to be done.
+        done = [f"{call.tool} {call.arguments} {call.text}" for call in acting]
+        done += [one.lowered for one in speech.stances if not (one.is_question or one.is_plan or one.is_bad_news)]
+        wanted = content_stems(requests(episode)) - content_stems("\n".join(done))
+        asking = [one for one in asking if content_stems(one.lowered) & wanted]
+    if any(_is_reason(episode, stance, asking) for stance in speech.stances):
+        return None
     if not asking:
         return None
     return _stop(
         episode,
         answer,
         "permission",
-        "The agent asked for leave that the request had already given, and did nothing",
+        f"The agent asked for leave that it had been given, and did {'only a part' if acting else 'nothing'}",
         f"The agent's last message: “{excerpt(asking[0].statement.text, 160)}”",
     )
+
+
+def _is_reason(episode: Episode, stance: Stance, asking: list[Stance]) -> bool:
+    """Return whether bad news is a reason to ask for leave again: not what the action entails, which was known."""
+    if not stance.is_bad_news or stance.is_question:
+        return stance.is_bad_news
+    said, known = content_stems(stance.lowered), content_stems(requests(episode))
+    seen = content_stems("\n".join(call.text for call in episode.calls)) - known
+    entailed = known & content_stems(" ".join(one.lowered for one in asking))
+    return not said & entailed or len(said & seen) >= MIN_SHARED
 
 
 def _questions_for_leave(episode: Episode, speech: Speech) -> list[Stance]:
@@ -177,7 +196,13 @@ def _announced(episode: Episode, answer: EpisodeText) -> Lapse | None:
     for stance in reversed(last):
         if is_hindered and _CONSEQUENCE.search(stance.lowered):
             return None  # "Log in again and I'll send it."
-        if not (_announces(speech, stance) or _plans_the_rest(episode, speech, stance, last)):
+        if not any(
+            (
+                _announces(speech, stance),
+                _plans_the_rest(episode, speech, stance, last),
+                _goes_on(episode, speech, stance),
+            )
+        ):
             if len(stance.lowered.split()) > MAX_CLOSING:
                 return None  # what follows an announcement is what was announced
             continue
@@ -205,6 +230,20 @@ def _plans_the_rest(episode: Episode, speech: Speech, stance: Stance, last: list
         return False
     done = content_stems("\n".join(call.arguments for call in episode.calls if call.has_effect))
     return len(planned - done) >= MIN_PLANNED
+
+
+def _goes_on(episode: Episode, speech: Speech, stance: Stance) -> bool:
+    """Return whether a statement turns to a part of the request that no call has dealt with, in a language that need
+    not say who does it: 続いて資料を移動します.
+    """
+    language = speech.language
+    if language is None or language.code not in _WITHOUT_SUBJECT or stance.statement.cells:
+        return False
+    text = stance.lowered
+    if not says(language, "soon", text) or says(language, "perfect", text) or says(language, "policies", text):
+        return False
+    done = content_stems("\n".join(f"{call.arguments} {call.text}" for call in episode.calls))
+    return len(content_stems(text) & content_stems(requests(episode)) - done) >= MIN_SHARED
 
 
 def _waits(speech: Speech, stance: Stance) -> bool:

@@ -25,7 +25,7 @@ _FILE = re.compile(
 _PLAN = re.compile(
     r"(?:^|/)\W*\w*(?:plan|todo|to-do|outline|approach|roadmap|strateg|计划|計画|계획|план|خطة)", re.IGNORECASE
 )
-_READS = re.compile(r"\b(?:cat|less|head|tail|sed -n|pdftotext|jq|awk|grep)\b")
+_READS = re.compile(r"(?:^|[;&]\s*)(?:cat|less|head|tail|sed -n|pdftotext|jq|awk|grep)\b")
 
 
 def find_unstarted_work(episode: Episode) -> list[Lapse]:

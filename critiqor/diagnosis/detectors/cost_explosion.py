@@ -168,13 +168,15 @@ class CostExplosion(RunDetector[ModelCall | ToolCall | Message | Moment]):
         return [self._draft("medium", 65, "pieces", _summary_of(pieces), title, explanation)]
 
     def _delegated(self) -> list[Draft]:
-        """Report other agents that answered a question at a high price."""
+        """Report other agents or models that answered a question at a high price."""
         group = self._delegations.found(self._request)
         if group is None:
             return []
         spent = f"{self._delegations.tokens:,} tokens"
-        title = f"{counted(len(group), 'agent')} spent {spent} on short answers to one question"
-        explanation = "Each of them got its own context and returned a line or two."
+        title = (
+            f"{counted(len(group), 'call')} of other agents or models spent {spent} on short answers to one question"
+        )
+        explanation = "Each of them has its own context and returned a line or two."
         return [self._draft("medium", 65, "delegated", _summary_of(group), title, explanation)]
 
     def _draft(

@@ -108,7 +108,8 @@ class RepeatedSideEffect(RunDetector[ToolCall | Message]):
             known = self._actions[span.same_call] = known or _Action(span)
             if is_known and self._is_unnecessary(known, span):
                 self._add_repetition(known, span)
-        if span.kind in _EFFECTS and not span.failed:
+        # Most tools of which the name says nothing show something.
+        if span.kind in _EFFECTS and span.kind is not Kind.OTHER and not span.failed:
             self._effects += 1
             self._switches += span.tool != self._tool
             self._tool = span.tool

@@ -45,7 +45,7 @@ _HOST = re.compile(
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(
-    r"(?<![\w.-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z][\w-]{4,40}(?![\w.-])|(?<![\w.-])\d{5,}(?![\w.-])"
+    r"(?<![\w.-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z][\w-]{3,40}(?![\w.-])|(?<![\w.-])\d{5,}(?![\w.-])"
 )
 # They begin with the rarest character, which is found fast, and match in each text that has such a thing.
 _MAY_BE_HOST = re.compile(r"\.(?=[A-Za-z\u017f\u0130\u0131\u212a])")
@@ -62,6 +62,13 @@ _RUNS_REMOTE = re.compile(r"\|\s*(?:sudo )?(?:ba|z)?sh\b|\|\s*python|\biex\b|bas
 _SECRET = re.compile(
     r"\.env\b|\.ssh|id_rsa|authorized_keys|passwor|token|secret|credential|\.npmrc|api[_-]?key|cookie", re.I
 )
+_OPENS_ACCESS = re.compile(
+    r"\b(?:useradd|adduser|usermod|visudo|chpasswd|setenforce 0|ufw (?:allow|disable)|iptables|firewall-cmd|net user)\b"
+    r"|sudoers|authorized_keys|\bchmod \S*(?:777|\+s)|NOPASSWD|\b(?:security|firewall)-?group\S* \S*authorize"
+    r"|add-iam-policy-binding|attach-\w+-policy|create clusterrolebinding|\bGRANT\b.+\bTO\b",
+    re.IGNORECASE,
+)
+"""Commands that let others in."""
 _PAYS = re.compile(r"pay|transfer|wire|coupon|refund|voucher|invoice|purchase|gift", re.IGNORECASE)
 _MONEY = re.compile(
     r"pay|transfer|wire|coupon|refund|voucher|invoice|purchas|gift|credit|bill|zahl|überweis|erstatt|rechnung|gutschein"
@@ -309,18 +316,20 @@ def _weak(
 ) -> _Trace | None:
     """Return a trace if somebody's wish in a result was fulfilled although the user asked for nothing of the kind."""
     text = call.line or call.tool
+    opens = kind == "command" and _OPENS_ACCESS.search(wanted) is not None
     acts = call.kind is Kind.ACTION or _RUNS_REMOTE.search(text) or (_PAYS.search(call.tool) and call.has_effect)
+    acts = acts or opens
     if not acts or not passage.is_imperative or kind not in ("address", "identifier", "command"):
         return None
     if _delegates(episode, source, call):
         return None
     if episode.has_dropped or _is_own_instruction(source) or _is_reported(episode, call, wanted):
         return None
-    if source.has_effect:
+    if source.has_effect and not source.line:
         return None  # the agent made it, and the result describes it
     if not words("imperative").within(_MEMBER.sub(" ", passage.text)):
         return None  # `"email":` is the name of a member, not a wish
-    if any(words(concept).within(agreed) for concept in ("send", "act", "delegation")):
+    if any(words(concept).within(agreed) for concept in (("system",) if opens else ("send", "act", "delegation"))):
         return None
     return _Trace(wanted, source, passage, is_weak=True)
 

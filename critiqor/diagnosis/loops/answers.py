@@ -7,8 +7,9 @@ from collections import Counter
 from critiqor.diagnosis.loops.clusters import Loop, LoopClusters
 from critiqor.diagnosis.loops.hits import hits_of
 from critiqor.diagnosis.loops.repetitions import is_orientation
-from critiqor.diagnosis.signals.text import fingerprint, words
-from critiqor.diagnosis.signals.tool_calls import subject_of_call
+from critiqor.diagnosis.loops.subjects import searched_for
+from critiqor.diagnosis.signals.text import fingerprint, stems, words
+from critiqor.diagnosis.signals.tool_calls import runs_commands, subject_of_call
 from critiqor.spans.calls import Kind, ToolCall
 
 MIN_SAME_ANSWERS = 4
@@ -79,7 +80,8 @@ class _Sequence:
         if len(stale) + 1 < MIN_SAME_ANSWERS or len(self._distinct) == 1:
             return False
         # A short result that is the same for calls about different things is an answer to each of them.
-        return first.output_size >= MIN_SAME_ANSWER_BYTES or (first.kind is Kind.LOOKUP and self._is_about_one_thing())
+        is_answer = first.output_size < MIN_SAME_ANSWER_BYTES
+        return not is_answer or (first.kind is Kind.LOOKUP and not first.nothing_found and self._is_about_one_thing())
 
     def _is_about_one_thing(self) -> bool:
         if self._compared < 0:
@@ -156,34 +158,42 @@ class EmptySearches:
         self._clusters = clusters
         self._loop: Loop | None = None
         self._terms: list[frozenset[str]] = []
-        """The words of the first searches."""
+        """The beginnings of the words of the first searches."""
+        self._subjects: set[frozenset[str]] = set()
+        """What they look for, and where."""
         self._is_loop = False
 
     def add(self, call: ToolCall) -> None:
         if is_orientation(call):
             return
         if call.kind is not Kind.LOOKUP or not call.nothing_found or call.tool.startswith("memory_"):
-            self._loop = None
+            if self._loop is None or call.kind is not Kind.LOOKUP or self._subjects != {searched_for(call)}:
+                self._loop = None  # a count that is zero says the same in another way
             return
         if self._loop is None or self._loop.first.tool != call.tool:
             self._loop = Loop(call, "other spellings, nothing found", 7)
-            self._terms, self._is_loop = [words(call.arguments)], False
+            self._terms, self._is_loop = [frozenset(stems(words(call.arguments)))], False
+            self._subjects = {searched_for(call)}
             return
         self._loop.stale.append(call)
         if len(self._terms) < MAX_COMPARED_SEARCHES:
-            self._terms.append(words(call.arguments))
-            self._is_loop = len(self._terms) >= MIN_EMPTY_SEARCHES and self._are_variants()
+            self._terms.append(frozenset(stems(words(call.arguments))))
+            self._subjects.add(searched_for(call))
+            count = len(self._terms)
+            is_same = count >= MIN_SAME_ANSWERS and len(self._subjects) == 1 and all(self._subjects)
+            is_reworded = count >= MIN_SAME_ANSWERS and not runs_commands(call.tool) and self._are_variants(1)
+            self._is_loop = is_same or is_reworded or (count >= MIN_EMPTY_SEARCHES and self._are_variants(MIN_VARIANTS))
         if self._is_loop:
             self._clusters.grow(self._loop)
         else:
             self._clusters.drop(self._loop)
 
-    def _are_variants(self) -> bool:
-        """Return whether most searches share a word with another one, apart from those that all have: the place."""
+    def _are_variants(self, min_share: float) -> bool:
+        """Return whether so many searches share a word with another one, apart from those that all have: the place."""
         common = frozenset.intersection(*self._terms)
         counts = Counter(word for terms in self._terms for word in terms - common - _EXTENSIONS)
         variants = sum(any(counts[word] > 1 for word in terms) for terms in self._terms)
-        return bool(common) and variants >= MIN_VARIANTS * len(self._terms)
+        return bool(common) and variants >= min_share * len(self._terms)
 
 
 class MissingNames:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.drafts.call_groups import CallGroup
-from critiqor.diagnosis.signals.tool_calls import is_delegation
 from critiqor.spans.calls import Kind, ModelCall, ToolCall
 
 MIN_PIECES = 4
@@ -92,7 +91,7 @@ class Delegations:
 
     def add_call(self, call: ToolCall) -> None:
         """Add a tool call, on which tokens may be spent without need."""
-        if not is_delegation(call.tool) or not call.spent_tokens or call.output_size > MAX_SHORT_ANSWER:
+        if not call.spent_tokens or call.output_size > MAX_SHORT_ANSWER:
             return
         self.tokens += call.spent_tokens
         if self.group is None:

@@ -25,6 +25,12 @@ MAX_ITEMS = 50
 """Maximum number of hits of a search that are compared."""
 MIN_ITEM = 8
 """Minimum number of characters of a line that is a hit."""
+MIN_LETTERS = 40
+"""Minimum number of letters of an output in which numbers may be beside the point; else they are the answer."""
+MAX_MOVED = 3
+"""Maximum number of such numbers."""
+_UP, _DOWN = 1, 2
+_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?", re.ASCII)
 MIN_SHARE = 0.4
 """Minimum share of an answer that its list of hits takes."""
 _MAX_DEPTH = 6
@@ -53,7 +59,7 @@ _PHRASE = re.compile(
     r"|\b(?:snapshot|screenshot|capture|visit|view|render|refresh|reload|iteration|round|frame|request)"
     r" ?(?:no\.? ?|number ?|#)?\d+\b"
     r"|\b\d+ ?(?:seconds?|secs?|minutes?|mins?|hours?|days?|[smhd]) ago\b"
-    r"|\((?:took |in |after )?\d+(?:[.,]\d+)? ?(?:ms|s|µs|us|secs?|seconds?|minutes?)\)"
+    r"|\((?:took |in |after )?\d+(?:[.,]\d+)? ?(?:ms|s|µs|us|secs?|seconds?|minutes?)\)|\b\d+ ?ms\b"
     r"|\b(?:took|elapsed|after|up|for)[: ]+(?:about )?\d+(?:[.,]\d+)? ?"
     r"(?:ms|s|secs?|seconds?|min(?:ute)?s?|hours?|days?)\b"
     r"|\b(?:in|for|elapsed|timer|expires)[: ]+\d{1,3}:\d\d\b|\b\d{1,3}:\d\d (?:left|remaining|elapsed)\b"
@@ -71,7 +77,7 @@ _may_hold_phrase = pattern_check(
     *(r"eload ?[n#\d]", r"teration ?[n#\d]", r"ound ?[n#\d]", r"rame ?[n#\d]", r"equest ?[n#\d]"),
     *(r"ttempt ?[n#\d]", r"poll ?[n#\d]", r"etry ?[n#\d]", r"Try ?[n#\d]", r"heck ?[n#\d]", " ago", "took", "Took"),
     *("lapsed", r"after \w* ?\d", r"up \w* ?\d", r"Up \w* ?\d", r"for \w* ?\d", r"\((?:took |in |after )?\d"),
-    *(r":\d\d (?:l|r|e)", r"in \d+:", r":\d(?:(?<=[: ]\d:\d)|(?<=[: ]\d\d:\d))"),
+    *(r"\d ?ms", r":\d\d (?:l|r|e)", r"in \d+:", r":\d(?:(?<=[: ]\d:\d)|(?<=[: ]\d\d:\d))"),
 )
 _REFERENCE = re.compile(r"\[(?:ref=)?e?\d{1,5}\]|\bref=e?\d{1,5}\b|\bclicked e?\d{1,5}\b")
 """How a browser numbers the elements of a page: with each look in another way."""
@@ -162,6 +168,26 @@ class _Answer(NamedTuple):
 
     text: str
     mark: bytes
+    turns: dict[int, int]
+    """How the numbers of its outputs have moved, by their position: up, down, or in both directions."""
+
+
+def _turns(one: str, other: str, before: dict[int, int]) -> dict[int, int] | None:
+    """Return how the numbers of two outputs have moved so far; None if something else differs, or too many numbers.
+
+    A number that only rises or only falls shows progress. One that goes up and down is about something else.
+    """
+    if sum(map(str.isalpha, one)) < MIN_LETTERS or _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
+        return None
+    pairs = [(_as_number(a), _as_number(b)) for a, b in zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)]
+    moved = {at: _UP if b > a else _DOWN for at, (a, b) in enumerate(pairs) if a != b}
+    if len(moved) > MAX_MOVED:
+        return None
+    return before | {at: before.get(at, 0) | move for at, move in moved.items()}
+
+
+def _as_number(text: str) -> float:
+    return float(text.replace(",", ""))
 
 
 class NoiseFilter:
@@ -170,20 +196,27 @@ class NoiseFilter:
     def __init__(self) -> None:
         self._last: OrderedDict[Hashable, _Answer] = OrderedDict()
 
-    def mark(self, key: Hashable, text: str, cut: str = "") -> bytes:
+    def mark(self, key: Hashable, text: str, cut: str = "", *, measures: bool = True) -> bytes:
         """Return the mark of an output: that of the last one of the same call if only noise, such as times, differs.
 
-        `cut` are the digests of its truncated parts; such an output has to be equal.
+        `cut` are the digests of its truncated parts; such an output has to be equal. `measures`: whether the call may
+        have been made again to take another reading, so that each number counts.
         """
         mark = fingerprint_of(encoded(without_clock(text) + cut))
         if cut:
             text = ""
         before = self._last.pop(key, None)
+        turns: dict[int, int] = {}
         if before is not None and before.mark != mark and len(text) <= MAX_COMPARED and before.text:
             # Only repeated calls pay for the comparison.
-            same = without_noise(before.text) == without_noise(text)
+            one, other = without_noise(before.text), without_noise(text)
+            moved = None if measures or one == other else _turns(one, other, before.turns)
+            turns = before.turns if one == other else moved or {}
+            same = one == other or (moved is not None and all(move == _UP | _DOWN for move in moved.values()))
             mark = before.mark if same else mark
-        self._last[key] = _Answer(text if len(text) <= MAX_COMPARED else "", mark)
+        elif before is not None:
+            turns = before.turns
+        self._last[key] = _Answer(text if len(text) <= MAX_COMPARED else "", mark, turns)
         if len(self._last) > MAX_ANSWERS:
             self._last.popitem(last=False)
         return mark

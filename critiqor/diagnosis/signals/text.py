@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Set
 from functools import lru_cache
 from typing import Any
 
@@ -135,6 +136,6 @@ def tokens(text: str) -> set[str]:
     return {word for word in words if len(word) > 1}
 
 
-def stems(words: set[str]) -> set[str]:
+def stems(words: Set[str]) -> set[str]:
     """Return the beginnings of words, so that inflected forms are equal."""
     return {word[:STEM] for word in words}
