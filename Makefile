@@ -7,7 +7,7 @@ WORKERS ?= 2
 CALLERS_PATH := $(PATH)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test check lint type unit faults soak coverage package plugin browser openclaw bench clean
+.PHONY: demo test check lint type unit faults fuzz soak coverage package plugin browser openclaw bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
@@ -43,10 +43,17 @@ type: .venv/development
 unit: .venv/development
 	pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/integration tests/faults tests/unit
 
-# The same damage to files as in `make unit`, with thousands of damaged versions of each: hours, not seconds.
+# The faults of `make unit` in their long form, whose figures are printed at the end: hundreds of kills and thousands of
+# damaged versions of each file. It takes about an hour of processor time.
 FAULTS ?= 5000
 faults: .venv/development
 	CRITIQOR_FAULTS=$(FAULTS) pytest -n $(WORKERS) tests/faults
+
+# Searches for bytes on which a reader crashes: two minutes for each of them.
+FUZZ_SECONDS ?= 120
+fuzz: .venv/development
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	for reader in $$(ls tests/faults/corpus); do $(BIN)/python tests/faults/fuzz.py $$reader --seconds $(FUZZ_SECONDS) || exit 1; done
 
 # Eight agents and a million events, for some minutes.
 soak: .venv/development

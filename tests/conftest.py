@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,23 @@ def pytest_sessionfinish() -> None:
     """Save what `make coverage` has counted: xdist kills a worker whose exit takes longer than ten seconds."""
     if (counting := Coverage.current()) is not None:
         counting.save()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the figures of a long form, also of tests that ran in other processes."""
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    figures = [
+        value for report in reports for name, value in getattr(report, "user_properties", []) if name == "figure"
+    ]
+    if figures and "CRITIQOR_FAULTS" in os.environ:
+        terminalreporter.section("figures")
+        terminalreporter.write("".join(f"{figure}\n" for figure in dict.fromkeys(figures)))
+
+
+@pytest.fixture
+def figure(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Report what a test has measured; it is printed at the end if `CRITIQOR_FAULTS` asks for a long form."""
+    return lambda text: record_property("figure", text)
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,11 @@ from pathlib import Path
 from types import FrameType
 
 COUNT = int(os.environ.get("CRITIQOR_FAULTS", "3"))
-"""Number of damaged versions of each file."""
+"""Number of damaged versions of each kind of file."""
 PATIENCE_SECONDS = 30
-"""When a verb counts as hanging: far longer than any of them needs here, however busy the machine is."""
+"""When a verb counts as waiting for ever: far longer than any of them needs here, however busy the machine is."""
+PATIENCE_CPU_SECONDS = 5
+"""When a verb counts as hanging while it computes: other programs do not matter."""
 EXTRA_MEMORY = 1 << 30
 """Bytes of address space that a verb may take in addition to those in use before it."""
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null')
@@ -180,17 +182,20 @@ class Hanging(BaseException):
 def bounded(verb: str) -> Iterator[None]:
     """Limit time and memory of what is executed. A `watch`, which may wait for ever, is interrupted as with Ctrl-C."""
 
-    def interrupt(_: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt if verb == "watch" else Hanging(str(frame))
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt if verb == "watch" and number == signal.SIGALRM else Hanging(str(frame))
 
     in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (in_use + EXTRA_MEMORY, before[1]))
-    handler = signal.signal(signal.SIGALRM, interrupt)
+    timers = {signal.SIGALRM: signal.ITIMER_REAL, signal.SIGPROF: signal.ITIMER_PROF}
+    handlers = {number: signal.signal(number, interrupt) for number in timers}
     signal.setitimer(signal.ITIMER_REAL, 0.5 if verb == "watch" else PATIENCE_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE_CPU_SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
+        for number, timer in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, handlers[number])
         resource.setrlimit(resource.RLIMIT_AS, before)

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import msgspec
+from profiles import CPU_NAME, HEAP_NAME, REPORT_NAME, TRACE_NAME
 
+from critiqor.agentloop.recording.journal_writer import JournalWriter
+from critiqor.cli.settings import default_map, read_channels
+from critiqor.dashboard.web.links import Links
 from critiqor.errors import CritiqorError
 from critiqor.importers import read_traces
+from critiqor.lab.scenario_file import read_scenario
+from critiqor.live.limits import DayFile
+from critiqor.live.verdict import read_live
+from critiqor.notifications.outbox import Outbox
+from critiqor.openclaw.attachment import AttachmentFolder
+from critiqor.openclaw.configuration import ConfigurationFile
 from critiqor.openclaw.json5 import Json5Error, parse_json5
+from critiqor.policy.policy_file import PolicyError, parse_policy, parse_policy_tables
+from critiqor.recording.backend_transcripts import complete_recording
+from critiqor.recording.witness import Witness
+from critiqor.run.active_slot import active_record, active_run_id
+from critiqor.run.store import Run
 from critiqor.storage import paths_for
 from critiqor.storage import run_record as records
+from critiqor.storage.audit.closing_records import read_closing_records
+from critiqor.storage.audit.statement import Statement, read_statement
+from critiqor.storage.audit.witness_socket import ASK
 from critiqor.storage.event_merge import merged_events
 from critiqor.storage.redaction import Redactor
+from critiqor.storage.seals.diagnosis_seal import read_diagnosis_seal
 from critiqor.storage.session_document import events_extent, read_coverage, read_sealed_events, readable_events
 from critiqor.timeline import SummaryBuilder
+from critiqor.timeline.profiles.report import profile_lines
+from critiqor.timeline.profiles.summary import summarise_profiles
 from critiqor.timeline.reader.trace_stream import read_trace_parts
 
 _KEPT = tempfile.TemporaryDirectory(prefix="critiqor-readers-")
@@ -82,6 +106,152 @@ def read_json5(data: bytes) -> None:
         parse_json5(data.decode("utf-8", "replace"))
 
 
+def read_diagnosis(data: bytes) -> None:
+    """A diagnosis.json, the short form of it for lists, and its seal."""
+    paths = paths_for(_FOLDER)
+    file = _written(data, f"{_RUN}/diagnosis.json")
+    for read in (records.load_diagnosis, records.load_brief_diagnosis):
+        with suppress(CritiqorError):
+            msgspec.json.encode(read(paths, _RUN))
+    read_diagnosis_seal(file)
+
+
+def read_policy(data: bytes) -> None:
+    """A policy, as TOML and as JSON, and its tables in critiqor.toml."""
+    forms: tuple[Literal["toml", "json"], ...] = ("toml", "json")
+    for form in forms:
+        with suppress(PolicyError):
+            parse_policy(data, form, {"false_success_claim"})
+    with suppress(PolicyError):
+        parse_policy_tables(data)
+
+
+def read_settings(data: bytes) -> None:
+    """A critiqor.toml: options, and channels for alerts."""
+    before = Path.cwd()
+    os.chdir(_written(data, "settings/critiqor.toml").parent)
+    try:
+        for read in (lambda: default_map(["runs"]), read_channels):
+            with suppress(CritiqorError):
+                read()
+    finally:
+        os.chdir(before)
+
+
+def read_scenario_file(data: bytes) -> None:
+    """A scenario of the lab."""
+    with suppress(CritiqorError):
+        read_scenario(_written(data, "scenario.toml"))
+
+
+def read_profiles(data: bytes) -> None:
+    """A file as each kind of profile that Node writes."""
+    for name in (CPU_NAME, HEAP_NAME, REPORT_NAME, TRACE_NAME):
+        folder = _written(data, f"profiles-{name}/{name}").parent
+        profile_lines(summarise_profiles(folder))
+
+
+def read_witness_file(data: bytes) -> None:
+    """A witness.json, and a closing record of a recorder."""
+    read_statement(_written(data, "witness/witness.json"))
+    read_closing_records(_written(data, "witness/recorder-1.json").parent)
+
+
+def read_reports(data: bytes) -> None:
+    """What a process sends to the witness, which must answer all the same."""
+    witness = Witness(lambda _pid: True)
+    try:
+        with socket.socket(socket.AF_UNIX) as reporter:
+            reporter.settimeout(60)
+            reporter.connect(str(witness.address))
+            reporter.sendall(data + b"\n" + ASK)
+            answer = b""
+            while not answer.endswith(b"\n"):
+                answer += reporter.recv(1 << 20)
+        assert msgspec.json.decode(answer, type=Statement).is_valid
+    finally:
+        witness.close()
+
+
+def read_transcript(data: bytes) -> None:
+    """A transcript of a backend whose calls OpenClaw does not report."""
+    journal = _written(_ON_A_BACKEND, f"backend/{_RUN}/journal.jsonl")
+    _written(data, "backend/projects/p/session.jsonl")
+    writer = JournalWriter(paths_for(_FOLDER / "backend"), "run_002")
+    try:
+        complete_recording(journal, {"CLAUDE_CONFIG_DIR": str(_FOLDER / "backend")}, writer)
+    finally:
+        writer.close()
+
+
+_ON_A_BACKEND = b"".join(
+    msgspec.json.encode(
+        {
+            "event_id": f"evt_0mhz3q9ab_7f3k12ab_0000{number}",
+            "event_type": kind,
+            "timestamp": timestamp,
+            "session_key": "s",
+            "agent_run_id": "r",
+            "tool_name": None,
+            "tool_call_id": "c0" if kind == "tool_call" else None,
+            "payload": payload,
+        }
+    )
+    + b"\n"
+    for number, (kind, timestamp, payload) in enumerate(
+        [
+            ("agent_start", "2026-01-01T00:00:00.000Z", {}),
+            ("tool_call", "2026-01-01T00:00:01.000Z", {}),
+            ("agent_end", "2026-12-31T00:00:00.000Z", {"provider": "claude-cli"}),
+        ]
+    )
+)
+
+
+def read_small_files(data: bytes) -> None:
+    """The small files beside the runs: slot, links, amounts of a day, outbox, live verdict, visibility, attachment."""
+    folder = _FOLDER / "small"
+    paths = paths_for(folder)
+    name = "run_001-0123456789abcdef"
+    for written in (
+        "active_session.json",
+        ".links.json",
+        ".limits.json",
+        ".last_run",
+        f"{_RUN}/live.json",
+        f"{_RUN}/visibility.json",
+        f".notify/channels/ops/waiting/{name}.json",
+        ".notify/channels/ops/state.json",
+        "critiqor/attachment.json",
+    ):
+        _written(data, f"small/{written}")
+    _written(_RECORD, f"small/{_RUN}.json")
+    outbox = Outbox(paths).channel("ops")
+    attached = ConfigurationFile(folder / "openclaw.json", False, "default", folder, folder)
+    for read in (
+        lambda: active_record(paths),
+        lambda: active_run_id(paths, "finalize"),
+        lambda: Links(paths).of_run(_RUN),
+        lambda: DayFile(folder).amounts_without(_RUN),
+        lambda: read_live(Run(_RUN, paths)),
+        lambda: records.load_head(paths, _RUN),
+        outbox.waiting,
+        outbox.state,
+        lambda: AttachmentFolder(attached).read(),
+    ):
+        with suppress(CritiqorError):
+            read()
+
+
+_RECORD = (Path(__file__).parent / "faults" / "corpus" / "record" / "monitoring.json").read_bytes()
+
+
+def read_redaction_rules(data: bytes) -> None:
+    """The redaction rules that a user has added for a run."""
+    with suppress(CritiqorError):
+        Redactor.of_run(b"key", _written(data, "redaction.json"))
+
+
 READERS: dict[str, Callable[[bytes], None]] = {
     "journal": read_journal,
     "session": read_session,
@@ -89,4 +259,14 @@ READERS: dict[str, Callable[[bytes], None]] = {
     "timeline": read_timeline,
     "import": read_import,
     "json5": read_json5,
+    "diagnosis": read_diagnosis,
+    "policy": read_policy,
+    "settings": read_settings,
+    "scenario": read_scenario_file,
+    "profiles": read_profiles,
+    "witness": read_witness_file,
+    "reports": read_reports,
+    "transcript": read_transcript,
+    "small": read_small_files,
+    "redaction": read_redaction_rules,
 }

@@ -101,5 +101,7 @@ def _ignore() -> None:
 
 
 def _count_lines(journal: Path) -> int:
-    with journal.open("rb", buffering=0) as file:
+    from critiqor.storage import open_regular_file
+
+    with open_regular_file(journal) as file:
         return sum(data.count(b"\n") for data in iter(lambda: file.read(1 << 20), b""))

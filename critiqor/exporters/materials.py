@@ -40,6 +40,7 @@ from critiqor.run.diagnosis import contract_results
 from critiqor.run.store import Run
 from critiqor.run.timing import timing_if_readable
 from critiqor.run.view import RunView
+from critiqor.storage.atomic import open_regular_file
 from critiqor.storage.seals.digests import file_digest
 from critiqor.timeline.profiles import read_cpu_profiles
 from critiqor.timeline.reader.citations import cited_moments
@@ -239,13 +240,13 @@ class _Files:
         cited = {name: number for name in wanted if (number := line_of_id(name)) is not None}
         found = {name: Citation(self._timeline, number) for name, number in cited.items()}
         try:
-            with self._document.open("rb") as file:
+            with open_regular_file(self._document, buffering=1 << 18) as file:
                 for number, line in enumerate(file, 1):
                     if line.startswith(_ID_START):
                         name = line[len(_ID_START) :].partition(b'"')[0].decode("utf-8", "replace")
                         if name in wanted:
                             found[name] = Citation(self.evidence, number)
-        except FileNotFoundError:
+        except OSError:
             pass
         return found
 
@@ -268,7 +269,7 @@ def _text(name: str, content: bytes) -> BundledFile:
 
 
 def _pieces(path: Path, size: int) -> Iterator[bytes]:
-    with path.open("rb") as file:
+    with open_regular_file(path) as file:
         while size > 0 and (piece := file.read(min(_PIECE, size))):
             size -= len(piece)
             yield piece

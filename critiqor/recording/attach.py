@@ -39,6 +39,7 @@ from critiqor.run.lifecycle import abort, start_session
 from critiqor.run.store import RunStore
 from critiqor.storage import paths_for
 from critiqor.storage import run_record as records
+from critiqor.storage.atomic import open_regular_file
 
 TIMEOUT_SECONDS = 15.0
 """How long to wait for a running gateway to load the recorder."""
@@ -351,7 +352,7 @@ class _FirstRecord(msgspec.Struct):
 def _is_recorder_announced(journal: Path) -> bool:
     """Whether the first record of the journal announces a recorder."""
     try:
-        with journal.open("rb") as lines:
+        with open_regular_file(journal, buffering=1 << 16) as lines:
             first = msgspec.json.decode(lines.readline(1 << 16), type=_FirstRecord)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from critiqor.model import Scope, ms_from_iso
+from critiqor.storage.atomic import open_regular_file
 from critiqor.storage.journal import read_journal
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def _is_mentioned(journal: Path) -> bool:
     """Whether a journal names the backend: most do not, and need not be decoded."""
     name = f'"{BACKEND}"'.encode()
     try:
-        with journal.open("rb") as file:
+        with open_regular_file(journal, buffering=1 << 16) as file:
             return any(name in line for line in file)
     except OSError:
         return False
@@ -238,14 +239,14 @@ def _records(journal: Path) -> Iterator[_Record]:
         try:
             if line.data is not None:
                 yield decode(line.data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
 
 
 def _object(raw: msgspec.Raw) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(raw)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -270,7 +271,7 @@ def _sessions(paths: Iterable[Path]) -> dict[str, _Session]:
     sessions: dict[str, _Session] = {}
     for path in paths:
         try:
-            with path.open("rb") as file:
+            with open_regular_file(path, buffering=1 << 16) as file:
                 for line in file:
                     entry = _object(msgspec.Raw(line))
                     if isinstance(name := entry.get("sessionId"), str):

@@ -19,6 +19,7 @@ from critiqor.model.formatting import counted
 from critiqor.openclaw import Installation, Overlay, command_words, node_satisfies
 from critiqor.recording.supervisor import ChildEnd
 from critiqor.recording.witness import Witness
+from critiqor.storage.atomic import open_regular_file
 
 _POLL_SECONDS = 0.5
 _GATEWAY_CLIENT = (
@@ -71,7 +72,7 @@ class RecorderWatch:
     def has_seen_agent(self) -> bool:
         """Whether the recorder has written anything about an agent."""
         try:
-            with self._journal.open("rb") as journal:
+            with open_regular_file(self._journal, buffering=1 << 16) as journal:
                 return any(_is_agent_record(line) for line in journal)
         except OSError:
             return False

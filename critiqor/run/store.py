@@ -15,6 +15,7 @@ from critiqor.model import Coverage, Diagnosis, Event, RunHead, SessionRecord
 from critiqor.run.active_slot import active_record
 from critiqor.storage import SessionPaths, paths_for, write_bytes
 from critiqor.storage import run_record as records
+from critiqor.storage.atomic import read_regular_file
 from critiqor.storage.journal import restore_journal
 from critiqor.storage.session_document import read_coverage, read_sealed_events
 
@@ -194,7 +195,7 @@ class Run:
         path = self.paths.redaction_key_path(self.id)
         if not path.exists():
             write_bytes(path, new_redaction_key())
-        return Redactor.of_run(path.read_bytes(), self.paths.redaction_rules_path(self.id))
+        return Redactor.of_run(read_regular_file(path), self.paths.redaction_rules_path(self.id))
 
 
 def _adopted_events(document: Path, lifecycle: list[Any]) -> Iterator[Event]:

@@ -18,6 +18,7 @@ from critiqor.model.usage import Cost
 from critiqor.run.owner import is_abandoned
 from critiqor.run.store import Run
 from critiqor.storage import run_record as records
+from critiqor.storage.atomic import read_regular_file
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.event_merge import merged_events, read_lifecycle
 from critiqor.storage.journal_tail import JournalTail
@@ -179,6 +180,6 @@ class _Tally:
 
 def _key(path: Path) -> bytes:
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
+        return read_regular_file(path)
+    except OSError:
         return b""  # tags that cannot be compared with others are still better than secrets

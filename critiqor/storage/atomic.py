@@ -33,6 +33,12 @@ def open_regular_file(path: Path, *, buffering: int = 0, follow_links: bool = Tr
     return os.fdopen(descriptor, "rb", buffering=buffering)
 
 
+def read_regular_file(path: Path) -> bytes:
+    """Return the content of a file. Raise `OSError` if it is anything else."""
+    with open_regular_file(path) as file:
+        return file.read()
+
+
 class AtomicFile:
     """A file that is written in pieces and replaces the old one only when it is complete.
 

@@ -32,6 +32,7 @@ from critiqor.model import (
 from critiqor.model.diagnosis import BriefDiagnosis
 from critiqor.model.record import Visibility, VisibilityChange
 from critiqor.storage import AtomicFile, SessionPaths, open_regular_file, write_bytes, write_json
+from critiqor.storage.atomic import read_regular_file
 from critiqor.storage.paths import FOLDER_MODE
 from critiqor.storage.visibility_file import with_visibility, write_visibility
 
@@ -81,8 +82,8 @@ def new_record(paths: SessionPaths, metadata: Metadata, owner: Owner | None, mom
 def _next_run_id(paths: SessionPaths) -> str:
     """Return a run id that was never used in this folder. The caller holds the lock of the folder."""
     used = [entry.name.removeprefix("run_").removesuffix(".json") for entry in paths.runs_dir.glob("run_*")]
-    with suppress(FileNotFoundError, UnicodeDecodeError):
-        used.append(paths.last_number_path.read_text("ascii"))
+    with suppress(OSError, UnicodeDecodeError):
+        used.append(read_regular_file(paths.last_number_path).decode("ascii"))
     # Longer numbers were not assigned here, and the run id after one would be too long.
     number = max((int(digits) for digits in used if digits.isdecimal() and len(digits) < 16), default=0) + 1
     write_bytes(paths.last_number_path, str(number).encode())
@@ -179,7 +180,7 @@ def save_completed(paths: SessionPaths, record: SessionRecord, events_start: int
     if not text.endswith(b'"event_log":[]}'):
         raise ValueError("the event log must be the last member of a record")
     evidence = paths.evidence_summary_path(record.run_id)
-    with AtomicFile(paths.run_path(record.run_id)) as file, evidence.open("rb") as source:
+    with AtomicFile(paths.run_path(record.run_id)) as file, open_regular_file(evidence) as source:
         file.write(text[: -len(b"]}")])
         source.seek(events_start)
         left = events_end - events_start
@@ -244,7 +245,7 @@ def _rewrite_until(member: bytes, paths: SessionPaths, record: SessionRecord) ->
 
     path = paths.run_path(record.run_id)
     text = msgspec.json.encode(record)
-    with path.open("rb") as source:
+    with open_regular_file(path) as source:
         with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as old:
             # Quotes within strings are escaped, so this can only be the name of the member.
             start = old.find(member)

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from critiqor.model.record import RunHead, Visibility, VisibilityChange
-from critiqor.storage.atomic import write_json
+from critiqor.storage.atomic import open_regular_file, write_json
 
 MAX_BYTES = 65_536
 _Record = TypeVar("_Record", bound=RunHead)
@@ -27,7 +27,7 @@ def with_visibility(path: Path, record: _Record) -> _Record:
     A run whose visibility was never changed has no such file, and neither has one of an older version.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular_file(path) as file:
             stored = msgspec.json.decode(file.read(MAX_BYTES), type=StoredVisibility)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return record  # it has a copy

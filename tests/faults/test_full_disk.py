@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,21 @@ WRITES = 60
 
 
 @pytest.mark.parametrize("first", range(1, WRITES, max(1, WRITES // TRIES)))
-def test_what_a_full_disk_refuses_is_counted_exactly(tmp_path: Path, first: int) -> None:
+def test_what_a_full_disk_refuses_is_counted_exactly(tmp_path: Path, first: int, figure: Callable[[str], None]) -> None:
     runs = Runs(tmp_path / "runs")
     home = tmp_path / "home"
     home.mkdir()
-    openclaw = ["--openclaw-command", str(STANDIN), "--runs-dir", str(runs.folder), "--", "agent", "--tools", "3"]
+    openclaw = [
+        "--no-live",
+        "--openclaw-command",
+        str(STANDIN),
+        "--runs-dir",
+        str(runs.folder),
+        "--",
+        "agent",
+        "--tools",
+        "3",
+    ]
     extra = {"NODE_OPTIONS": f"--import={PRELOADED}", "FULL_DISK_FROM": str(first)}
     done = run_critiqor("monitor", "openclaw", *openclaw, home=home, extra=extra)
     assert done.returncode == 0, done.stderr
@@ -34,6 +45,8 @@ def test_what_a_full_disk_refuses_is_counted_exactly(tmp_path: Path, first: int)
     runs.finalize("run_001")
     coverage = runs.evidence("run_001")["coverage"]
     witness = coverage["witness"]
+    counts = f"{witness['produced']} produced, {coverage['journal_lines']} kept, {witness['lost']} counted as lost"
+    figure(f"stand-in, disk full from write {first} on: {counts}")
     assert witness["produced"] == coverage["journal_lines"] + witness["lost"]
     assert witness["lost"] == coverage["missing_records"] + coverage["damaged_records"]
     assert witness["produced"] >= 20

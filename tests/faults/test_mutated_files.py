@@ -1,7 +1,8 @@
 """Damage to any file that Critiqor reads never makes a verb or a page crash, hang or fill the memory.
 
 Each case damages one file of a folder with finished, aborted and active runs, by a seed, and calls one verb.
-`CRITIQOR_FAULTS` is the number of damaged versions per file; `make faults` sets it to 5,000.
+`CRITIQOR_FAULTS` is the number of damaged versions per file; `make faults` sets it to 5,000. The first of them are
+tried with every verb that reads the file, the others with one verb each, in turn.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import json
 import os
 import shutil
 import sys
+import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +38,7 @@ from critiqor.notifications.settings import parse_notify
 from critiqor.run.store import Run
 from critiqor.session import paths_for
 
+CORPUS = Path(__file__).with_name("corpus")
 DONE, OTHER, ACTIVE, ABORTED = "run_001", "run_002", "run_004", "run_003"
 
 POLICY_VERBS = [
@@ -77,7 +80,6 @@ READING = [
     ["export", DONE, "--format", "junit", "-o", "-"],
     ["export", DONE, "--format", "otlp", "--content", "-o", "-"],
     ["export", DONE, "--format", "perfetto", "-o", "-"],
-    ["export", DONE, "--format", "zip", "-o", "out.zip"],
     ["verify", DONE],
     ["visibility", DONE],
     ["profile", DONE],
@@ -107,9 +109,22 @@ UNFINISHED = [
     ["abort", ACTIVE],
     ["diagnose", ABORTED],
 ]
-FOLDER = [["runs"], ["finalize", "--no-dashboard"], ["abort"], ["import", "neutral.jsonl"], ["show", DONE]]
-SLOW = [["export", DONE, "--format", "html", "-o", "-"], ["export", DONE, "--format", "pdf", "-o", "-"]]
-"""Tried on every eighth damaged version."""
+FOLDER = [
+    ["runs"],
+    ["prune", "--max-runs", "1"],
+    ["finalize", "--no-dashboard"],
+    ["abort"],
+    ["import", "neutral.jsonl"],
+    ["show", DONE],
+]
+SLOW = [
+    ["export", DONE, "--format", "html", "-o", "-"],
+    ["export", DONE, "--format", "pdf", "-o", "-"],
+    ["export", DONE, "--format", "zip", "-o", "out.zip"],
+]
+"""Tried on every eighth of the damaged versions that it is the turn of."""
+WITH_EVERY_VERB = 20
+"""Damaged versions of a file that are tried with every verb."""
 PAGES = ["pages", DONE], ["pages", ACTIVE]
 """Not a verb: every page of the dashboard about that run."""
 LOST = ["recover", DONE], ["recover", ACTIVE]
@@ -154,6 +169,12 @@ TARGETS = {
     "lock of session.json": Target(f"runs/{DONE}/session.json.lock", [["finalize", DONE, "--no-dashboard"]]),
     "lock of the folder": Target("runs/.lock", FOLDER),
     "redaction key": Target(f"runs/{ACTIVE}/redaction.key", [["finalize", "--no-dashboard"], ["watch", ACTIVE]]),
+    "redaction rules": Target(f"runs/{ACTIVE}/redaction.json", [*UNFINISHED, PAGES[1], LOST[1]]),
+    "witness.json": Target(f"runs/{ACTIVE}/witness.json", [*UNFINISHED, PAGES[1], LOST[1]]),
+    "closing record": Target(f"runs/{ACTIVE}/recorder-1a2b.json", [*UNFINISHED, PAGES[1], LOST[1]]),
+    "visibility of a run": Target(
+        f"runs/{OTHER}/visibility.json", [["runs"], ["show", OTHER], ["visibility", OTHER, "public"]]
+    ),
     **{
         f"import of {name}": Target(name, [["import", "FILE"], ["diagnose", "FILE"]])
         for name in ("neutral.jsonl", "transcript.jsonl", "trajectory.jsonl", "spans.json", "otlp.json", "atif.json")
@@ -186,6 +207,11 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record = json.loads(runs.paths.run_path(ACTIVE).read_bytes())
     record["owner"] = {"pid": 1, "started_at": 1.0}  # gone, so that `watch` ends
     runs.paths.run_path(ACTIVE).write_text(json.dumps(record, indent=2))
+    for corpus, file in {"witness": "witness.json", "redaction": "redaction.json"}.items():
+        shutil.copy(CORPUS / corpus / file, runs.paths.run_folder(ACTIVE) / file)
+    shutil.copy(CORPUS / "witness" / "recorder.json", runs.paths.run_folder(ACTIVE) / "recorder-1a2b.json")
+    with _in(folder):
+        assert failure_of(["visibility", OTHER, "private"]) is None
     Dashboard(runs).guest(DONE)
     for name, content in IMPORTED.items():
         (folder / name).write_text(content)
@@ -301,36 +327,86 @@ def _is_nothing(_: object) -> bool:
     return False
 
 
+def verbs_for(target: Target, seed: int) -> list[list[str]]:
+    """Return the verbs to try on a damaged version."""
+    if seed < WITH_EVERY_VERB:
+        return [verb for verb in target.verbs if verb not in SLOW or seed % 8 == 0]
+    turn, place = divmod(seed, len(target.verbs))
+    verb = target.verbs[place]
+    return [] if verb in SLOW and turn % 8 else [verb]
+
+
 @pytest.mark.parametrize("name", TARGETS)
 def test_no_damage_to_a_file_makes_a_verb_crash_or_hang(
-    name: str, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: Callable[[str], None]
 ) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     target = TARGETS[name]
     whole = (template / target.path).read_bytes()
     found: dict[str, str] = {}
     folder = tmp_path / "folder"
+    calls, slowest, fresh = 0, 0.0, False
     for seed in range(COUNT):
         # Every other time as on a terminal, where results are drawn.
         monkeypatch.setattr(output, "can_draw", _is_output if seed % 2 else _is_nothing)
         damaged = mutated(whole, f"{name} {seed}")
-        fresh = False
-        for verb in target.verbs:
-            if verb in SLOW and seed % 8:
-                continue
+        for verb in verbs_for(target, seed):
             if not fresh:
                 shutil.rmtree(folder, ignore_errors=True)
                 shutil.copytree(template, folder)
-                file = folder / target.path
-                file.chmod(0o600)
-                file.write_bytes(damaged)
+                (folder / target.path).chmod(0o600)
+            (folder / target.path).write_bytes(damaged)
             arguments = [target.path if word == "FILE" else word for word in verb]
+            began = time.process_time()
             with _in(folder):
                 failure = _failure_of_recovery(target.path, verb[1]) if verb in LOST else failure_of(arguments)
+            calls, slowest = calls + 1, max(slowest, time.process_time() - began)
             fresh = verb in READING or verb in SLOW
             if failure is not None:
                 found.setdefault(f"{' '.join(arguments)}\n{failure[-1500:]}", f"seed {seed}")
+    figure(
+        f"{name}: {COUNT} damaged versions, {calls} calls, {len(found)} failures, at most {slowest:.1f} s of CPU time"
+    )
     assert not found, "\n\n".join(f"{seed}: critiqor {failure}" for failure, seed in found.items())
+
+
+def _make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _make_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _make_loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def _make_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("put", [_make_pipe, _make_folder, _make_loop, _make_device])
+@pytest.mark.parametrize("name", TARGETS)
+def test_something_else_in_the_place_of_a_file_makes_no_verb_crash_or_hang(
+    name: str, put: Callable[[Path], None], template: Path, tmp_path: Path
+) -> None:
+    target = TARGETS[name]
+    folder = tmp_path / "folder"
+    found = []
+    for verb in target.verbs:
+        if "FILE" in verb and put is _make_pipe:
+            continue  # named by the user, who waits for the other end
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(template, folder)
+        (folder / target.path).unlink()
+        put(folder / target.path)
+        arguments = [target.path if word == "FILE" else word for word in verb]
+        with _in(folder):
+            failure = _failure_of_recovery(target.path, verb[1]) if verb in LOST else failure_of(arguments)
+        if failure is not None:
+            found.append(f"critiqor {' '.join(arguments)}\n{failure[-1500:]}")
+    assert not found, "\n\n".join(found)
 
 
 def test_every_verb_that_reads_runs_is_tried() -> None:

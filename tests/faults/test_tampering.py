@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,11 @@ import psutil
 import pytest
 from support import STANDIN, Runs, critiqor_command, environment, run_critiqor, wait_until
 
+from critiqor.processes import agent_processes
 from critiqor.storage.audit.witness_socket import ASK
 
 RUN = "$CRITIQOR_RUNS_DIR/run_001"
+HONEST = min(200, int(os.environ.get("CRITIQOR_FAULTS", "2")))
 
 
 class Recording:
@@ -30,7 +34,8 @@ class Recording:
     def command(self, attack: str, *arguments: str) -> list[str]:
         """Return the verb for a turn with three tool calls, in whose second one a shell runs `attack`."""
         shell = ["--shell", attack] if attack else []
-        openclaw = ["--openclaw-command", str(STANDIN), "--runs-dir", str(self.runs.folder)]
+        # The diagnosis during the recording only reads, and would make hundreds of recordings take twice as long.
+        openclaw = ["--no-live", "--openclaw-command", str(STANDIN), "--runs-dir", str(self.runs.folder)]
         return ["monitor", "openclaw", *openclaw, "--", "agent", "--tools", "3", *shell, *arguments]
 
     def play(self, attack: str = "", *arguments: str) -> dict[str, Any]:
@@ -140,6 +145,37 @@ def test_a_plugin_that_is_changed_is_reported(recording: Recording, tmp_path: Pa
     assert diagnosis["evidence"]["witness"]["altered"] == ["the files of the recorder plugin"]
 
 
+def test_a_live_document_that_is_changed_is_no_evidence(recording: Recording) -> None:
+    diagnosis = recording.play(f"""echo '{{"events": []}}' > {RUN}/session.json""")
+    assert "evidence_tampered" not in types(diagnosis)
+    assert diagnosis["evidence"]["witness"]["produced"] == diagnosis["evidence"]["journal_lines"] > 5
+    assert len(recording.runs.evidence("run_001")["events"]) > 5
+
+
+MONITOR = (
+    "import json, os, signal, time;"
+    "monitor = json.load(open(os.environ['CRITIQOR_RUNS_DIR'] + '/run_001.json'))['owner']['pid'];"
+)
+
+
+def test_a_monitor_that_is_killed_is_missing(recording: Recording) -> None:
+    attack = python(MONITOR + "os.kill(monitor, signal.SIGKILL)")
+    done = run_critiqor(*recording.command(attack), home=recording.home)
+    assert done.returncode == -signal.SIGKILL
+    wait_until(lambda: not agent_processes(recording.runs.folder))
+    diagnosis = recording.finalize()
+    assert diagnosis["evidence"]["witness"]["is_missing"]
+    assert "inspection_incomplete" in types(diagnosis)
+    assert diagnosis["readiness"] != "ready"
+
+
+def test_a_monitor_that_is_stopped_for_a_moment_confirms_every_record_later(recording: Recording) -> None:
+    attack = python(MONITOR + "os.kill(monitor, signal.SIGSTOP); time.sleep(1); os.kill(monitor, signal.SIGCONT)")
+    diagnosis = recording.play(attack)
+    assert "evidence_tampered" not in types(diagnosis)
+    assert diagnosis["evidence"]["witness"]["produced"] == diagnosis["evidence"]["journal_lines"] > 5
+
+
 def test_a_full_disk_loses_nothing_uncounted(recording: Recording) -> None:
     # A journal that cannot grow is what a recorder sees of a full disk.
     diagnosis = recording.play(python(FULL_DISK), "--tools", "9")
@@ -205,8 +241,14 @@ def test_a_run_that_is_finalized_while_it_is_recorded_is_intact(recording: Recor
     assert diagnosis["evidence"]["missing_records"] == 0
 
 
-@pytest.mark.parametrize("number", range(min(200, int(os.environ.get("CRITIQOR_FAULTS", "2")))))
-def test_honest_recordings_raise_no_alarm(recording: Recording, number: int) -> None:
-    diagnosis = recording.play("true", "--tools", str(2 + number % 5))
-    assert "evidence_tampered" not in types(diagnosis)
-    assert diagnosis["evidence"]["witness"]["produced"] == diagnosis["evidence"]["journal_lines"]
+def test_honest_recordings_raise_no_alarm(tmp_path: Path, figure: Callable[[str], None]) -> None:
+    reported = confirmed = 0
+    for number in range(HONEST):
+        recording = Recording(tmp_path / f"home{number}", Runs(tmp_path / f"runs{number}"))
+        diagnosis = recording.play("true", "--tools", str(2 + number % 5))
+        witness = diagnosis["evidence"]["witness"]
+        reported += "evidence_tampered" in types(diagnosis)
+        confirmed += witness["produced"]
+        assert witness["produced"] == diagnosis["evidence"]["journal_lines"]
+    figure(f"honest recordings: {HONEST}, {confirmed} records confirmed, {reported} recordings reported")
+    assert reported == 0

@@ -6,6 +6,7 @@ The number of writes that are tried is `CRITIQOR_FAULTS`; the default is for `ma
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ WRITES = 40
 """About as many as the recording of this turn makes."""
 
 
-@pytest.mark.parametrize("first", range(3, WRITES, max(1, WRITES // TRIES)))
-def test_what_a_full_disk_refuses_is_counted_exactly(version: str, first: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", range(1, WRITES, max(1, WRITES // TRIES)))
+def test_what_a_full_disk_refuses_is_counted_exactly(
+    version: str, first: int, tmp_path: Path, figure: Callable[[str], None]
+) -> None:
     with rig(tmp_path, version) as made:
         made.environment |= {"NODE_OPTIONS": f"--import={PRELOADED}", "FULL_DISK_FROM": str(first)}
         done = made.monitor(*LOCAL_TURN)
@@ -27,9 +30,10 @@ def test_what_a_full_disk_refuses_is_counted_exactly(version: str, first: int, t
         made.finalize()
         coverage = made.evidence()["coverage"]
         witness = coverage["witness"]
+        counts = f"{witness['produced']} produced, {coverage['journal_lines']} kept, {witness['lost']} counted as lost"
+        figure(f"OpenClaw {version}, disk full from write {first} on: {counts}")
         assert witness["produced"] == coverage["journal_lines"] + witness["lost"]
         assert witness["lost"] == coverage["missing_records"] + coverage["damaged_records"]
-        assert witness["lost"] > 0
         assert witness["produced"] >= 30
         assert not any(witness[name] for name in ("removed", "changed", "inserted", "irregular_reports", "altered"))
-        assert "records_lost" in made.critiqor("show", "run_001", "--json").stdout
+        assert ("records_lost" in made.critiqor("show", "run_001", "--json").stdout) == (witness["lost"] > 0)

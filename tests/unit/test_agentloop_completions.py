@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import trustme
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -601,10 +602,16 @@ def test_a_reset_connection_is_a_network_failure() -> None:
     assert failure(serve).kind == "network"
 
 
-CERTIFICATE = Path(__file__).parent / "fixtures" / "localhost-tls.pem"
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new key with a certificate for `localhost`, and the certificate of who issued it."""
+    issuer = trustme.CA()
+    file = tmp_path_factory.mktemp("tls") / "localhost.pem"
+    file.write_bytes(issuer.issue_cert("localhost").private_key_and_cert_chain_pem.bytes() + issuer.cert_pem.bytes())
+    return file
 
 
-def over_tls(settings: RequestSettings | None = None, host: str = "localhost") -> list[Delta]:
+def over_tls(certificate: Path, settings: RequestSettings | None = None, host: str = "localhost") -> list[Delta]:
     """Return the answer of a server with a certificate of its own, which is for `localhost`."""
 
     async def main() -> list[Delta]:
@@ -614,7 +621,7 @@ def over_tls(settings: RequestSettings | None = None, host: str = "localhost") -
             writer.close()
 
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(CERTIFICATE)
+        context.load_cert_chain(certificate)
         server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
         port = server.sockets[0].getsockname()[1]
         try:
@@ -625,39 +632,41 @@ def over_tls(settings: RequestSettings | None = None, host: str = "localhost") -
     return asyncio.run(main())
 
 
-def test_https_is_used_and_unknown_certificates_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_https_is_used_and_unknown_certificates_are_rejected(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(ModelFailureError, match="certificate") as caught:
-        over_tls()
+        over_tls(certificate)
     assert caught.value.kind == "network"
-    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
-    assert over_tls() == HELLO_DELTAS
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert over_tls(certificate) == HELLO_DELTAS
 
 
 @pytest.mark.parametrize(
     "tls",
     [
-        TlsSettings(ca=str(CERTIFICATE)),
-        TlsSettings(ca=CERTIFICATE.read_text()),
-        TlsSettings(insecure_skip_verify=True),
-        TlsSettings(ca=str(CERTIFICATE), cert=str(CERTIFICATE), key=CERTIFICATE.read_text()),
+        lambda file: TlsSettings(ca=str(file)),
+        lambda file: TlsSettings(ca=file.read_text()),
+        lambda _: TlsSettings(insecure_skip_verify=True),
+        lambda file: TlsSettings(ca=str(file), cert=str(file), key=file.read_text()),
     ],
     ids=["file", "text", "insecure", "client"],
 )
-def test_the_tls_settings_of_a_provider_are_used(tls: TlsSettings) -> None:
-    assert over_tls(RequestSettings(tls=tls)) == HELLO_DELTAS
+def test_the_tls_settings_of_a_provider_are_used(certificate: Path, tls: Callable[[Path], TlsSettings]) -> None:
+    assert over_tls(certificate, RequestSettings(tls=tls(certificate))) == HELLO_DELTAS
 
 
-def test_the_server_name_of_a_provider_is_the_one_that_its_certificate_must_have() -> None:
-    trusted = TlsSettings(ca=str(CERTIFICATE))
+def test_the_server_name_of_a_provider_is_the_one_that_its_certificate_must_have(certificate: Path) -> None:
+    trusted = TlsSettings(ca=str(certificate))
     with pytest.raises(ModelFailureError, match="certificate"):
-        over_tls(RequestSettings(tls=msgspec.structs.replace(trusted, server_name="elsewhere.test")))
+        over_tls(certificate, RequestSettings(tls=msgspec.structs.replace(trusted, server_name="elsewhere.test")))
     named = msgspec.structs.replace(trusted, server_name="localhost")
-    assert over_tls(RequestSettings(tls=named), host="127.0.0.1") == HELLO_DELTAS
+    assert over_tls(certificate, RequestSettings(tls=named), host="127.0.0.1") == HELLO_DELTAS
 
 
-def test_tls_settings_that_cannot_be_used_are_rejected_with_the_key_to_correct() -> None:
+def test_tls_settings_that_cannot_be_used_are_rejected_with_the_key_to_correct(certificate: Path) -> None:
     with pytest.raises(ModelFailureError, match="TLS settings") as caught:
-        over_tls(RequestSettings(tls=TlsSettings(ca="/nowhere/ca.pem")))
+        over_tls(certificate, RequestSettings(tls=TlsSettings(ca="/nowhere/ca.pem")))
     assert caught.value.kind == "rejected"
 
 

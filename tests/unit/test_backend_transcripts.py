@@ -145,7 +145,8 @@ def test_broken_and_missing_transcripts_are_no_problem(scene: Scene) -> None:
     assert scene.complete(PATH="/bin") == Completed(), "no home"
     scene.call("toolu_2", 12_900)
     path = next(scene.home.rglob("*.jsonl"))
-    path.write_bytes(b'{"torn\n[]\n\xff\n' + path.read_bytes() + b'{"sessionId": "one", "message": 3}\n')
+    damage = b'{"torn\n[]\n\xff\n{"sessionId": "\xff"}\n' + b'{"a":' * 100_000 + b"\n"
+    path.write_bytes(damage + path.read_bytes() + b'{"sessionId": "one", "message": 3}\n')
     with scene.journal.open("ab") as journal:
         journal.write(b"not json\n")
     scene.result("toolu_2", 13_400)

@@ -77,6 +77,16 @@ def test_the_gate_fails_for_evidence_that_is_not_intact(
     assert f'message="{reason}"' in cli("export", "run_002", "--format", "junit", "-o", "-").out
 
 
+@pytest.mark.parametrize("member", ["trust_score", "confidence_score"])
+def test_the_gate_fails_for_a_score_that_was_edited(sealed: Runs, cli: Cli, member: str) -> None:
+    path = sealed.paths.diagnosis_path("run_002")
+    score = json.loads(path.read_text())[member]
+    path.write_text(path.read_text().replace(f'"{member}": {score}', f'"{member}": {score - 1}', 1))
+    answer = cli("check", "run_002")
+    assert answer.code == ExitCode.GATE_FAILED
+    assert "diagnosis.json was changed after it was made" in answer.out
+
+
 @damages
 def test_show_starts_with_the_state_of_the_evidence(
     sealed: Runs, cli: Cli, damage: Damage, state: str, reason: str

@@ -71,6 +71,19 @@ def test_a_recorder_applies_them_and_sealing_does_not_search_its_records_again(t
     assert run.coverage().secrets_redacted == {"badge": 1}
 
 
+def test_nothing_is_sealed_without_rules_that_are_damaged(tmp_path: Path, settings: Path, cli: Cli) -> None:
+    run = new_run(tmp_path)
+    rules = run.paths.redaction_rules_path(run.id)
+    rules.write_bytes(rules.read_bytes()[:-5])
+    answer = cli("finalize", run.id, "--no-dashboard")
+    assert answer.code != ExitCode.OK
+    assert "the redaction rules of this run cannot be read" in answer.err
+    assert f"rm {rules}" in answer.err
+    assert not JournalWriter(run.paths, run.id).append({"event_type": "x"}, 1), "counted as lost"
+    rules.unlink()
+    assert cli("finalize", run.id, "--no-dashboard").code == ExitCode.OK
+
+
 @pytest.mark.parametrize(
     ("table", "reason"),
     [

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from critiqor.errors import BrokenRecordError
 from critiqor.model import event_id_for, iso_from_ms, now_ms
 from critiqor.model.event import LAST_ID_MS
 from critiqor.storage import SessionPaths
@@ -165,7 +166,7 @@ class JournalWriter:
                 self._release()
             if not self.is_sealed and self._descriptor is None:
                 self._open()
-        except OSError:
+        except (OSError, BrokenRecordError):
             self._release()
         return self._filter
 

@@ -10,8 +10,8 @@ import { errorCode } from "./journal.js";
 /** Characters that may wait for a monitor that does not read; later reports are dropped, which the monitor notices. */
 const MAX_WAITING = 4 << 20;
 const MAX_SENT = 1 << 16; // characters at once
-const PAUSE_MS = 5; // between two attempts to send what waits
-const TRIES_AT_EXIT = 20;
+const PAUSE_MS = 2; // between two attempts to send what waits
+const TRIES_AT_EXIT = 50;
 
 /** Sends reports over the socket of a monitor. Never throws, and waits only at the end. */
 export class Witness {
@@ -20,6 +20,7 @@ export class Witness {
   #waiting = ""; // until the connection is made, and while the monitor is slower than this recorder
   /** @type {NodeJS.Timeout | null} */
   #retry = null;
+  #retryAt = 0; // a long computation lets no timer fire
 
   /**
    * @param {string} address the path of the socket
@@ -91,15 +92,15 @@ export class Witness {
   #send(text) {
     if (this.#socket === null) return;
     if (this.#waiting.length < MAX_WAITING) this.#waiting += text;
-    this.#flush();
+    // An attempt that fails costs several times as much as a record.
+    if (this.#retry === null || performance.now() >= this.#retryAt) this.#flush();
   }
 
   /** Sends what waits, as far as that is possible without waiting. */
   #flush() {
     try {
       const descriptor = this.#descriptor;
-      // Only a part of what waits, so that a monitor that does not read costs the agent little.
-      if (descriptor >= 0) this.#waiting = this.#waiting.slice(writeNow(descriptor, this.#waiting.slice(0, MAX_SENT)));
+      if (descriptor >= 0) this.#write(descriptor);
       else if (this.#socket?.connecting === false) {
         this.#socket.write(this.#waiting);
         this.#waiting = "";
@@ -107,12 +108,20 @@ export class Witness {
     } catch {
       this.#disconnect();
     }
-    if (this.#waiting !== "" && this.#retry === null) {
-      this.#retry = setTimeout(() => {
-        this.#retry = null;
-        if (this.#waiting !== "") this.#flush();
-      }, PAUSE_MS).unref();
-    }
+    if (this.#waiting === "") return;
+    this.#retryAt = performance.now() + PAUSE_MS;
+    this.#retry ??= setTimeout(() => {
+      this.#retry = null;
+      if (this.#waiting !== "") this.#flush();
+    }, PAUSE_MS).unref();
+  }
+
+  /** @param {number} descriptor */
+  #write(descriptor) {
+    const text = this.#waiting;
+    // Only a part of what waits, so that a monitor that does not read costs the agent little.
+    const sent = writeNow(descriptor, text.length > MAX_SENT ? text.slice(0, MAX_SENT) : text);
+    this.#waiting = sent === text.length ? "" : text.slice(sent);
   }
 
   #disconnect() {

@@ -11,6 +11,8 @@ from typing import Any, Self
 
 import msgspec
 
+from critiqor.errors import BrokenRecordError
+from critiqor.storage.atomic import open_regular_file
 from critiqor.storage.redaction.gates import PREFIXES, may_hold_secret, open_groups
 from critiqor.storage.redaction.known_secrets import KnownSecrets
 from critiqor.storage.redaction.rules import (
@@ -52,11 +54,18 @@ class Redactor:
 
     @classmethod
     def of_run(cls, key: bytes, rules_path: Path) -> Self:
-        """Return a redactor with the rules that the user has added for a run."""
+        """Return a redactor with the rules that the user has added for a run. Raise an error if they cannot be read."""
         try:
-            return cls(key, rules_path.read_bytes())
+            with open_regular_file(rules_path) as file:
+                return cls(key, file.read())
         except FileNotFoundError:
             return cls(key)
+        except (msgspec.DecodeError, ValueError, OverflowError, RecursionError, re.error) as error:
+            # Without them, secrets that only the user knows would be written.
+            message = f"the redaction rules of this run cannot be read: {error}"
+            raise BrokenRecordError(
+                message, fix=f"rm {rules_path}   (only the built-in rules are applied then)"
+            ) from error
 
     def is_secret_field(self, name: str) -> bool:
         """Whether a field name means that its value is a secret, in any case and with any characters in between."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from critiqor.model.diagnosis import Diagnosis
-from critiqor.storage.atomic import write_json
+from critiqor.storage.atomic import read_regular_file, write_json
 
 _SEAL = b',\n  "seal": {'
 """Begin of the last member. A line break is escaped within strings, and deeper members have more spaces before them."""
@@ -66,8 +66,8 @@ def write_diagnosis(path: Path, diagnosis: Diagnosis) -> DiagnosisSeal:
 def read_diagnosis_seal(path: Path) -> FoundSeal | None:
     """Read the seal of a diagnosis.json; None if the file has none as its last member."""
     try:
-        data = path.read_bytes()
-    except FileNotFoundError:
+        data = read_regular_file(path)
+    except OSError:
         return None
     start = data.rfind(_SEAL)
     if start < 0:

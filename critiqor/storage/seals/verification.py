@@ -18,6 +18,7 @@ from critiqor.errors import BrokenRecordError, NoActiveSessionError
 from critiqor.model.record import RunHead, Seal
 from critiqor.model.verdict import Check
 from critiqor.storage import SessionPaths
+from critiqor.storage.atomic import open_regular_file, read_regular_file
 from critiqor.storage.run_record import load, load_head
 from critiqor.storage.seals.diagnosis_seal import FoundSeal, diagnosis_problem, read_diagnosis_seal
 from critiqor.storage.seals.digests import file_digest, sealed_timeline_problems
@@ -139,8 +140,8 @@ class _Copies(msgspec.Struct):
 def _differing_copy(paths: SessionPaths, run_id: str) -> str | None:
     """Return which copy of a member of diagnosis.json in the record differs; None if none does or can be read."""
     try:
-        diagnosis = msgspec.json.decode(paths.diagnosis_path(run_id).read_bytes())
-        copies = msgspec.json.decode(paths.run_path(run_id).read_bytes(), type=_Copies)
+        diagnosis = msgspec.json.decode(read_regular_file(paths.diagnosis_path(run_id)))
+        copies = msgspec.json.decode(read_regular_file(paths.run_path(run_id)), type=_Copies)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if not isinstance(diagnosis, dict) or copies.diagnosis is None:
@@ -203,8 +204,8 @@ class _Diagnosed(msgspec.Struct):
 def _read_diagnosed(path: Path) -> _Diagnosed | None:
     """Read which evidence a diagnosis.json was made from, and by which rules; None if it is missing or broken."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Diagnosed)
-    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return msgspec.json.decode(read_regular_file(path), type=_Diagnosed)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -257,7 +258,7 @@ def _difference(changed: Iterable[_Line], original: Iterable[_Line], events: int
 
 def _event_lines(path: Path) -> Iterator[_Line]:
     """Read the lines that contain one event each, in a sealed document or a completed record."""
-    with path.open("rb") as file:
+    with open_regular_file(path, buffering=1 << 18) as file:
         offset = len(file.readline())
         for line in file:
             if line.startswith((b"]", b"}")):

@@ -9,6 +9,7 @@ import msgspec
 
 from critiqor.model.timeline import line_id, line_of_id
 from critiqor.model.timestamps import ms_from_iso, us_of
+from critiqor.storage.atomic import open_regular_file
 from critiqor.timeline.reader.lines import MAX_LINE_BYTES
 
 FieldValue = str | int | float | bool | None
@@ -27,7 +28,7 @@ def read_cited_lines(path: Path, numbers: set[int]) -> dict[int, dict[str, Field
     found: dict[int, dict[str, FieldValue]] = {}
     last = max(numbers, default=0)
     try:
-        with path.open("rb") as file:
+        with open_regular_file(path, buffering=1 << 16) as file:
             number = 1
             while number <= last and (line := file.readline(MAX_LINE_BYTES)):
                 if number in numbers and number not in found:
