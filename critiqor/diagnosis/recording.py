@@ -32,6 +32,8 @@ class Recording:
         self.builder = RunBuilder()
         self.process_start: Event | None = None
         self.process_end: Event | None = None
+        self.process_output: Event | None = None
+        """The last that OpenClaw printed."""
         self.process_errors: list[Event] = []
         self.not_attached: Event | None = None
         """The event with which the monitor reported that the recorder was not attached, or could not write."""
@@ -75,6 +77,8 @@ class Recording:
             self.process_start = event
         elif kind == EventType.PROCESS_END:
             self.process_end = event
+        elif kind == EventType.PROCESS_OUTPUT:
+            self.process_output = event
         elif kind == "limit_exceeded":
             if len(self.exceeded_limits) < MAX_LIMITS:
                 self.exceeded_limits.append(event)

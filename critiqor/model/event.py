@@ -21,6 +21,8 @@ class EventType:
     STATE_TRANSITION = "state_transition"
     PROCESS_START = "process_start"
     PROCESS_END = "process_end"
+    PROCESS_OUTPUT = "process_output"
+    """The last that a supervised OpenClaw printed."""
     ERROR = "error_event"
     RECORDER_ATTACHED = "recorder_attached"
     RUN_IMPORTED = "run_imported"

@@ -14,7 +14,9 @@ from critiqor.storage.audit.statement import DIGEST_BYTES, RecorderStatement, St
 
 MAX_EXAMPLES = 20
 _ABSENT = bytes(DIGEST_BYTES)
-_OF_MONITOR = frozenset((EventType.PROCESS_START, EventType.PROCESS_END, "resource_usage", "backend_transcript"))
+_OF_MONITOR = frozenset(
+    (EventType.PROCESS_START, EventType.PROCESS_END, EventType.PROCESS_OUTPUT, "resource_usage", "backend_transcript")
+)
 """Lifecycle events that only the monitor writes."""
 
 
