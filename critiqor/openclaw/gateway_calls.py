@@ -63,9 +63,7 @@ class GatewayCalls:
     stays; the command is for when that does not work.
     """
 
-    def __init__(
-        self, installation: Installation, environment: Mapping[str, str], options: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, installation: Installation, environment: Mapping[str, str], options: Sequence[str] = ()) -> None:
         self._installation = installation
         self._options = tuple(options)
         self._environment = dict(environment)

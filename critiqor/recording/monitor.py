@@ -136,7 +136,13 @@ class _MonitoredRun:
         configuration = locate_configuration(self._options.arguments, environment)
         overlay = write_overlay(self._paths.openclaw_folder(self._run.id), configuration, environment)
         bundled = ignores_bundled_plugins_dir(installation.version)
-        enriched = recorder_environment(self._run, self._metadata, environment, bundled_plugins_dir=bundled)
+        enriched = recorder_environment(
+            self._run,
+            self._metadata,
+            environment,
+            bundled_plugins_dir=bundled,
+            captures_prompts=self._options.captures_prompts,
+        )
         diagnostics = self._diagnostics(environment)
         notes = (*overlay.notes, *diagnostics.notes)
         return _Launch(installation, overlay, {**enriched, **overlay.environment, **diagnostics.environment}, notes)
@@ -183,6 +189,8 @@ class _MonitoredRun:
             raise
         cwd = str(self._options.cwd or Path.cwd())
         requested: dict[str, Any] = {"timeline": self._options.timeline, "deep_profile": self._options.deep_profile}
+        if self._options.captures_prompts:
+            requested["capture"] = ["prompts"]
         if TERMINAL_COMMANDS.intersection(command_words(self._options.arguments)[:1]):
             self._user_commands = UserCommandWatch(self._supervisor.descendants, self._record_user_command)
             requested["user_commands"] = "process tree"

@@ -51,6 +51,8 @@ class MonitorOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the run is diagnosed while it is recorded, into live.json."""
     policy: Policy | None = None
     """Its limits and contracts apply while the agent works; a limit can end the process."""
+    captures_prompts: bool = False
+    """Whether what the model is sent is recorded."""
     deep_profile: bool = False
     """Whether every Node process writes profiles. They slow it down, which is noted wherever its timings are shown."""
 
@@ -69,7 +71,12 @@ class MonitorResult(NamedTuple):
 
 
 def recorder_environment(
-    run: Run, metadata: Metadata, environment: Mapping[str, str], *, bundled_plugins_dir: bool
+    run: Run,
+    metadata: Metadata,
+    environment: Mapping[str, str],
+    *,
+    bundled_plugins_dir: bool,
+    captures_prompts: bool = False,
 ) -> dict[str, str]:
     """Return a copy of the environment of OpenClaw with the variables that name the run for the recorder.
 
@@ -84,6 +91,9 @@ def recorder_environment(
         "CRITIQOR_VISIBILITY": metadata.visibility,
         "CRITIQOR_EVENT_SOURCE": "openclaw",
     }
+    enriched.pop("CRITIQOR_CAPTURE", None)
+    if captures_prompts:
+        enriched["CRITIQOR_CAPTURE"] = "prompts"
     if bundled_plugins_dir:
         enriched.setdefault("OPENCLAW_BUNDLED_PLUGINS_DIR", str(plugin_folder().parent))
     return enriched

@@ -50,10 +50,7 @@ def printing(tmp_path: Path, runs: Runs) -> Printing:
 
 def test_what_is_printed_arrives_unchanged_in_both_streams_and_is_sealed(printing: Printing, runs: Runs) -> None:
     raw = b"one\r\n\x1b[31mred\x1b[0m \xff\n"
-    done = printing.run(
-        f"os.write(1, {raw!r}); time.sleep(0.2)\n"
-        "print('problem', file=sys.stderr); sys.exit(5)"
-    )
+    done = printing.run(f"os.write(1, {raw!r}); time.sleep(0.2)\nprint('problem', file=sys.stderr); sys.exit(5)")
     assert done.returncode == 5
     assert done.stdout == raw
     assert b"problem\n" in done.stderr

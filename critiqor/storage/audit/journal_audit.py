@@ -42,7 +42,7 @@ class JournalAudit:
             return
         recorder = self._known.get(writer)
         if recorder is None and self._statement.is_open:
-            self._facts.unreported += 1
+            self._facts.unreported += self._statement.covers(_time_of(event_id))
             return
         if recorder is None or not recorder.statement.is_of_tree:
             self._unknown.add(writer)
@@ -53,7 +53,7 @@ class JournalAudit:
             self._facts.changed += 1
             self._note(event_id)
         elif how == "unreported":
-            self._facts.unreported += 1
+            self._facts.unreported += self._statement.covers(_time_of(event_id))
         elif how == "inserted":
             self.observe_repeated(event_id)
 
@@ -160,6 +160,11 @@ class _Recorder:
         if missing > lost and not statement.has_ended and not self._seen[statement.produced - 1]:
             lost += 1
         return missing - lost, lost
+
+
+def _time_of(event_id: str) -> int:
+    """Return the time in an event id, in milliseconds since 1970."""
+    return int(event_id.split("_")[1], 36)
 
 
 def lifecycle_digest(event: Mapping[str, Any]) -> str:
