@@ -21,8 +21,8 @@ from critiqor.openclaw.installation import Installation
 
 TIMEOUT_SECONDS = 30.0
 """Maximum time of a call."""
-CLIENT_SECONDS = 10.0
-"""Maximum time of a call by the process that stays, before the command is used instead."""
+CLIENT_SECONDS = 25.0
+"""Maximum time of a call by the process that stays, before the command is used instead, which is never faster."""
 MAX_REASON = 200
 """Maximum number of characters of the reason for which a call failed."""
 _SCRIPT = Path(__file__).with_name("gateway_client.mjs")

@@ -55,6 +55,9 @@ from critiqor.storage.paths import FOLDER_MODE
 
 _CANNOT_BE_EXECUTED = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR})
 
+ABORT_SECONDS = 10.0
+"""How long the end of a gateway waits for the result of an abort that is under way."""
+
 Say = Callable[[str], None]
 
 
@@ -125,6 +128,7 @@ class _MonitoredRun:
         self._paths = run.paths
         self._witness = RunWitness(run)
         self._capture: OutputCapture | None = None
+        self._aborts: list[threading.Thread] = []
         self._gateway: GatewayCalls | None = None
         """Calls of the launched gateway; None for anything else."""
         self._user_commands: UserCommandWatch | None = None
@@ -221,7 +225,8 @@ class _MonitoredRun:
     def _stop(self, limit: LiveLimit) -> None:
         """End the process because of a limit; of a gateway, only the agent run that has exceeded it."""
         if self._gateway is not None:
-            threading.Thread(target=self._abort_agent_run, args=(limit,), daemon=True).start()
+            self._aborts.append(threading.Thread(target=self._abort_agent_run, args=(limit,), daemon=True))
+            self._aborts[-1].start()
         elif self._exceeded is None:
             self._exceeded = limit
             self._supervisor.stop()
@@ -239,6 +244,8 @@ class _MonitoredRun:
         self._watch.stop()
         if self._user_commands is not None:
             self._user_commands.stop()
+        for thread in self._aborts:
+            thread.join(ABORT_SECONDS)  # what became of the agent run belongs into the evidence
         usage = self._sampler.stop()
         if usage is not None:
             self._record_event("resource_usage", **msgspec.to_builtins(usage))
