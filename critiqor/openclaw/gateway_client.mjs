@@ -10,8 +10,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 
 const TIMEOUT_MS = "8000";
-const WARM_UP_ATTEMPTS = 60;
-const WARM_UP_PAUSE_MS = 1000;
+const WARM_UP_ATTEMPTS = 40;
+const WARM_UP_PAUSE_MS = 3000;
 
 const { resolve } = createRequire(path.join(process.argv[2] ?? "", "package.json"));
 const { callGatewayFromCli } = await import(pathToFileURL(resolve("openclaw/plugin-sdk/gateway-runtime")).href);
