@@ -50,5 +50,7 @@ def test_what_openclaw_answers_decides_whether_an_agent_run_was_aborted(
 
 
 def test_an_openclaw_that_cannot_be_started_and_a_session_without_a_name_are_failures() -> None:
-    assert "could not be asked" in str(GatewayCalls(Installation("/no/such/openclaw"), {}).abort("agent:main:main", None))
+    assert "could not be asked" in str(
+        GatewayCalls(Installation("/no/such/openclaw"), {}).abort("agent:main:main", None)
+    )
     assert GatewayCalls(Installation("/no/such/openclaw"), {}).abort(None, "run-1") == "its session is not known"
