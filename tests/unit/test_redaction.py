@@ -308,3 +308,9 @@ def test_a_value_that_names_where_a_secret_is_kept_is_no_secret(reference: str) 
     kept = {"DB_PASSWORD": reference, "env": f'DB_PASSWORD="{reference}"'}
     assert redactor.value(kept) == kept
     assert redactor.value({"password": f"{reference}!Xk29"}) != {"password": f"{reference}!Xk29"}
+
+
+def test_the_sample_keys_of_documentation_are_no_secrets() -> None:
+    sample = "AKIA" + "IOSFODNN7" + "EXAMPLE"
+    assert Redactor(KEY).value(f"the key {sample} is from the manual") == f"the key {sample} is from the manual"
+    assert "AKIA" not in Redactor(KEY).value("the key " + "AKIA" + "IOSFODNN7QXAMPLF" + " is not")
