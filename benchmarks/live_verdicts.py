@@ -1,6 +1,6 @@
 """The live verdict compared with that of finalize, over every scenario of the lab and random interleavings.
 
-    python benchmarks/live_verdicts.py [--replays N]
+    python benchmarks/live_verdicts.py [--replays N] [--sample N]
 
 Each scenario is played once on the embedded loop. Its journal is then replayed in pieces of random size, also of parts
 of lines, in order and with lines a little out of order, while the live diagnosis follows; at the end its findings,
@@ -27,8 +27,12 @@ from critiqor.run.store import Run
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--replays", type=int, default=4, help="Replays of each scenario; half of them out of order.")
-    replays = parser.parse_args().replays
+    parser.add_argument("--sample", type=int, help="Only this many scenarios, chosen at random.")
+    options = parser.parse_args()
+    replays = options.replays
     scenarios = [scenario for scenario in shipped_scenarios() if "embedded" in scenario.on]
+    if options.sample is not None:
+        scenarios = random.Random(1).sample(scenarios, options.sample)
     compared, different = 0, []
     with tempfile.TemporaryDirectory() as name:
         for scenario in scenarios:
