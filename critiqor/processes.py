@@ -5,12 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
+
+
+class LeftProcess(NamedTuple):
+    """A process that outlives the one that started it, directly or not."""
+
+    pid: int
+    name: str
 
 
 def marked_processes(mark: Mapping[str, str]) -> list[psutil.Process]:
@@ -57,6 +65,15 @@ def is_alive(pid: int, started_at: float) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - started_at) < 1.0
     except (psutil.Error, ValueError, OverflowError):
         return False
+
+
+def left_processes(processes: Sequence[psutil.Process]) -> tuple[LeftProcess, ...]:
+    """Return those of the processes that are still there, with their names."""
+    found = []
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            found.append(LeftProcess(process.pid, process.name()))
+    return tuple(found)
 
 
 def adopts_orphans() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -35,13 +36,23 @@ class _Totals(msgspec.Struct, frozen=True, eq=False):
         return self.total, self.model, self.turn, self.session
 
 
+class _Turn(NamedTuple):
+    """The usage of an agent run, and its number in order of the first model call."""
+
+    number: int
+    usage: TurnUsage
+
+
 class Ledger:
     """Adds up the usage of every model call: in total, by model, by agent run and by session."""
 
     def __init__(self) -> None:
         self._total = Usage()
         self._models: dict[tuple[str | None, str | None], ModelUsage] = {}
-        self._turns: dict[Scope, TurnUsage] = {}
+        self._turns: dict[Scope, _Turn] = {}
+        self._turns_begun = 0
+        self._past_turns: list[_Turn] = []
+        """The most expensive agent runs of those that are over."""
         self._sessions: dict[str | None, Usage] = {}
         self._latest: tuple[object, ...] = ()
         """Provider, model, session and agent run of the last model call."""
@@ -115,8 +126,19 @@ class Ledger:
     def _turn(self, scope: Scope) -> TurnUsage:
         turn = self._turns.get(scope)
         if turn is None:
-            turn = self._turns[scope] = TurnUsage(scope=scope)
-        return turn
+            self._turns_begun += 1
+            turn = self._turns[scope] = _Turn(self._turns_begun, TurnUsage(scope=scope))
+        return turn.usage
+
+    def end_turn(self, run: AgentRun) -> None:
+        """Note that an agent run is over: of those, only the most expensive ones are kept."""
+        turn = self._turns.pop(run.scope, None)
+        if turn is None:
+            return
+        turn.usage.tool_calls = run.action_count or turn.usage.tool_calls
+        self._past_turns.append(turn)
+        if len(self._past_turns) >= 2 * MAX_TURNS:
+            self._past_turns = sorted(self._past_turns, key=_expense)[:MAX_TURNS]
 
     def analysis(self, runs: Iterable[AgentRun], tools: Mapping[str, ToolUsage] | None = None) -> CostAnalysis:
         """Return the cost analysis, with the usage of these tools by these agent runs."""
@@ -124,12 +146,13 @@ class Ledger:
         for run in runs:
             if run.action_count:
                 self._turn(run.scope).tool_calls = run.action_count
-        totals: list[Usage | ToolUsage] = [self._total, *self._models.values(), *self._turns.values(), *tools.values()]
+        listed = sorted((*self._past_turns, *self._turns.values()), key=_expense)[:MAX_TURNS]
+        turns = [turn.usage for turn in listed]
+        totals: list[Usage | ToolUsage] = [self._total, *self._models.values(), *turns, *tools.values()]
         for usage in totals:
             if usage.cost_usd is not None:
                 usage.cost_usd = round(usage.cost_usd, 6)
         per_tool = sorted(tools.values(), key=lambda tool: (-tool.calls, tool.tool))
-        turns = sorted(self._turns.values(), key=lambda turn: (-(turn.cost_usd or 0), -turn.total_tokens))
         return CostAnalysis(
             **{name: getattr(self._total, name) for name in Usage.__struct_fields__},
             tool_calls=sum(tool.calls for tool in per_tool),
@@ -139,7 +162,7 @@ class Ledger:
             list_prices_date=price_table().date if self._total.cost_is_estimated else None,
             per_model=sorted(self._models.values(), key=lambda model: (model.provider or "", model.model or "")),
             per_tool=per_tool,
-            per_turn=turns[:MAX_TURNS],
+            per_turn=turns,
         )
 
     @property
@@ -151,6 +174,12 @@ class Ledger:
         """Return the cost of the model calls of each session that has any."""
         costs = {key: usage.cost for key, usage in self._sessions.items()}
         return {key: _rounded(cost) for key, cost in costs.items() if cost.model_calls}
+
+
+def _expense(turn: _Turn) -> tuple[float, int, int]:
+    """Return the sort key of an agent run: the most expensive first, then in order of start."""
+    usd = turn.usage.cost_usd
+    return -(0 if usd is None else round(usd, 6)), -turn.usage.total_tokens, turn.number
 
 
 def _rounded(cost: Cost) -> Cost:

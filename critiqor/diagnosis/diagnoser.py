@@ -28,6 +28,7 @@ from critiqor.diagnosis.drafts.merging import earliest_step
 from critiqor.diagnosis.playbook import playbook
 from critiqor.diagnosis.recording import Recording
 from critiqor.diagnosis.registry import DetectorRegistry
+from critiqor.diagnosis.runs.past_runs import PastRun
 from critiqor.diagnosis.runs.totals import Totals
 from critiqor.diagnosis.scoring import RECORDER_TYPES, Judgement, SessionFacts, confidence_lost, judge
 from critiqor.diagnosis.waste import Waste, WastedCalls
@@ -103,6 +104,7 @@ class Diagnoser:
         self._event_detectors = event_detectors
         self._recording = Recording()
         self._ledger = Ledger()
+        self._recording.on_removed = self._ledger.end_turn
         self._totals = Totals()
         self._detection = Detection(self._recording, BUILT_IN, self._totals)
         self._session_numbers: dict[str, int] = {}
@@ -276,26 +278,34 @@ class Diagnoser:
         """Return what is known of the sessions of these agent runs, in order of start."""
         costs = self._ledger.session_costs()
         cut_short = {run.scope.session_key for run in self._recording.cut_short_runs}
-        sessions: dict[str | None, list[AgentRun]] = {}
+        past = self._recording.past_runs
+        sessions: dict[str | None, list[AgentRun]] = {key: [] for key in self._sessions_of_runs}
         for run in runs:
             sessions.setdefault(run.scope.session_key, []).append(run)
+        sessions = {key: members for key, members in sessions.items() if members or past.count(key)}
         if len(sessions) > 1 and None in sessions and not self._has_runs_without_session():
             del sessions[None]
         for key, members in sessions.items():
             # A request that was saved before its agent run was known is not an agent run.
             named = [run for run in members if run.scope.agent_run_id is not None or run.has_begun]
-            sessions[key] = named or members
+            sessions[key] = named if named or past.count(key) else members
         return [
             SessionFacts(
                 session_key=key,
                 number=None if key is None else self._session_numbers.get(key),
-                agent_runs=[run.scope.agent_run_id for run in members if run.scope.agent_run_id is not None],
-                agent_runs_total=len(members),
+                agent_runs=_ids_of(past.of(key), members),
+                agent_runs_total=past.count(key) + len(members),
                 was_cut_short=key in cut_short,
                 cost=costs.get(key),
             )
             for key, members in sessions.items()
         ]
+
+
+def _ids_of(past: list[PastRun], members: list[AgentRun]) -> list[str]:
+    """Return the ids of agent runs of a session in order of start."""
+    runs = sorted([*past, *(PastRun(run.number, run.scope.agent_run_id) for run in members)])
+    return [run.agent_run_id for run in runs if run.agent_run_id is not None]
 
 
 def _numbered(claims: list[Claim]) -> list[Claim]:

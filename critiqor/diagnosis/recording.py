@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from critiqor.diagnosis.run_builder import RunBuilder
+from critiqor.diagnosis.runs.past_runs import PastRuns
 from critiqor.model import Coverage, Event, EventType, ms_from_iso
 from critiqor.model.event import HOUSEKEEPING
 from critiqor.spans.agent_run import AgentRun
@@ -32,6 +34,8 @@ class Recording:
         self.builder = RunBuilder()
         self.process_start: Event | None = None
         self.process_end: Event | None = None
+        self.process_output: Event | None = None
+        """The last that OpenClaw printed."""
         self.process_errors: list[Event] = []
         self.not_attached: Event | None = None
         """The event with which the monitor reported that the recorder was not attached, or could not write."""
@@ -42,6 +46,10 @@ class Recording:
         self.last_event: Event | None = None
         """The last event of any source: where the recording ends."""
         self.last_agent_event: Event | None = None
+        self.past_runs = PastRuns()
+        """Agent runs that are over, and that are not among the others any more."""
+        self.on_removed: Callable[[AgentRun], None] | None = None
+        """Called with each of them."""
         self.coverage = Coverage()
         """Set by the diagnoser before it requests findings."""
         self.is_complete = False
@@ -66,7 +74,7 @@ class Recording:
             if kind not in HOUSEKEEPING and kind != "message_received":
                 self.builder.observe(event)
                 self.last_agent_event = event
-                is_new = len(self.builder.runs) > self._known_runs
+                is_new = self.builder.begun > self._known_runs
                 if is_new or kind in _RUN_EVENTS or kind.startswith("subagent_"):
                     self._update_runs(kind)
             elif kind == "before_reset" or event.payload.get("reason") in _RESET_REASONS:
@@ -75,6 +83,8 @@ class Recording:
             self.process_start = event
         elif kind == EventType.PROCESS_END:
             self.process_end = event
+        elif kind == EventType.PROCESS_OUTPUT:
+            self.process_output = event
         elif kind == "limit_exceeded":
             if len(self.exceeded_limits) < MAX_LIMITS:
                 self.exceeded_limits.append(event)
@@ -89,7 +99,7 @@ class Recording:
         run = self.builder.latest
         if run is None:
             return
-        runs = len(self.builder.runs)
+        runs = self.builder.begun
         if event_type == "agent_end":
             self._unfinished.pop(run, None)
         elif event_type == "agent_start" or runs > self._known_runs:
@@ -100,7 +110,7 @@ class Recording:
 
     @property
     def runs(self) -> list[AgentRun]:
-        """The agent runs, in order of start."""
+        """The agent runs in order of start, except for those in `past_runs`."""
         return list(self.builder.runs.values())
 
     @property
@@ -120,7 +130,20 @@ class Recording:
             past, self._last_closed = self._last_closed, run
             if past is not None and past.last_order == self._last_closed_at and past not in self._with_subagents:
                 past.close()
+                self._remove(past)
             self._last_closed_at = run.last_order
+        elif not is_open and not has_subagents:
+            self._remove(run)
+
+    def _remove(self, run: AgentRun) -> None:
+        """Keep only the sums of an agent run that is over, if its session has gone on with another one."""
+        key = run.scope.session_key
+        if key is None or run in self._unfinished or self.builder.current_run(key) is run:
+            return
+        self.past_runs.add(run)
+        self.builder.remove(run)
+        if self.on_removed is not None:
+            self.on_removed(run)
 
     @property
     def unfinished_runs(self) -> list[AgentRun]:
@@ -142,7 +165,7 @@ class Recording:
     @property
     def shows_work(self) -> bool:
         """Whether anything is known about what the agents did, or at least that one of them failed."""
-        return any(run.has_worked for run in self.builder.runs.values())
+        return self.past_runs.have_worked or any(run.has_worked for run in self.builder.runs.values())
 
     @property
     def is_hollow(self) -> bool:
@@ -180,7 +203,7 @@ class Recording:
         """Whether the process was stopped before any agent began, so that there was nothing to observe."""
         if self.process_start is None or not self.was_asked_to_stop:
             return False
-        if any(run.has_begun for run in self.builder.runs.values()):
+        if self.past_runs or any(run.has_begun for run in self.builder.runs.values()):
             return False
         return self.coverage.recorder_attached or self._lived_ms < STARTUP_MS
 

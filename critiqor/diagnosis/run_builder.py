@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -146,6 +145,8 @@ class RunBuilder:
         self._pairer = SpanPairer[ToolCall | _Request | _OwnCall](("agent", "model", "tool"))
         self.runs: dict[Scope, AgentRun] = self._pairer.runs
         """The agent runs, in order of start."""
+        self.begun = 0
+        """Number of agent runs so far, also of those that are forgotten."""
         self.events = 0
         """Number of events."""
         self.latest: AgentRun | None = None
@@ -183,13 +184,9 @@ class RunBuilder:
         """Forget what is only needed while an agent run goes on."""
         self._unread.pop(run.scope, None)
 
-    @property
-    def sessions(self) -> list[list[AgentRun]]:
-        """The agent runs grouped by the history that they share, in order of start."""
-        sessions: dict[object, list[AgentRun]] = defaultdict(list)
-        for scope, run in self.runs.items():
-            sessions[scope if scope.session_key is None else (scope.session_key, run.history)].append(run)
-        return list(sessions.values())
+    def remove(self, run: AgentRun) -> None:
+        """Remove an agent run; if it goes on after all, the rest is one of its own."""
+        self._pairer.forget(run)
 
     def reset_session(self, session_key: str | None) -> None:
         """Note that a session lost its history: later agent runs know nothing of earlier ones."""
@@ -202,6 +199,7 @@ class RunBuilder:
         if run.last_order == 0:
             run.history = self._resets.get(event.session_key, 0)
             run.number = order
+            self.begun += 1
         elif run.spans is CLOSED:
             run.reopen()
         run.last_order = order

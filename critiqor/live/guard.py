@@ -1,4 +1,4 @@
-"""The guard: one process that diagnoses the attached recordings of runs folders, and acts on their limits.
+"""The guard: one process that diagnoses attached recordings of runs folders, acts on limits, and is their witness.
 
 A run that `critiqor monitor` records is diagnosed by its monitor. A recording of an OpenClaw that runs as a service has
 no such process: the guard follows the run that is being recorded in each folder, and the next one after it.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -32,17 +34,39 @@ Abort = Callable[[str | None, str | None], str | None]
 Say = Callable[[str], None]
 
 
+class GuardWitness(Protocol):
+    """Counts what the recorders of a run write, while the guard follows it."""
+
+    problem: OSError | None
+    """Why nothing is counted."""
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Write a lifecycle event into the run record."""
+
+    def end(self) -> None:
+        """Leave a statement about what was counted."""
+
+
 class Guard:
     """Follows the recordings of runs folders."""
 
     def __init__(
-        self, stores: Sequence[RunStore], policy: Policy | None, *, announce: Announce, abort: Abort, say: Say
+        self,
+        stores: Sequence[RunStore],
+        policy: Policy | None,
+        *,
+        announce: Announce,
+        abort: Abort,
+        say: Say,
+        witness: Callable[[Run], GuardWitness],
     ) -> None:
         self._stores = stores
         self._policy = policy
         self._announce = announce
         self._abort = abort
         self._say = say
+        self._witness = witness
+        self._witnesses: dict[Run, GuardWitness] = {}
         self._live: dict[Run, LiveRecording] = {}
         self._failures: dict[Run, int] = {}
         self._left: set[Run] = set()
@@ -82,10 +106,14 @@ class Guard:
             if head.status != "MONITORING" or head.owner is not None:
                 return
             limits, contracts = (self._policy.limits, self._policy.contracts) if self._policy else (None, ())
-            self._live[run] = LiveRecording(run, limits, contracts)
+            live = LiveRecording(run, limits, contracts)
+            witness = self._witness(run)
         except (CritiqorError, OSError):
             return  # its record is being written, or cannot be read: the next scan tries again
+        self._live[run], self._witnesses[run] = live, witness
         self._say(f"following {run.id} in {store.runs_dir}")
+        if witness.problem is not None:
+            self._say(f"records of {run.id} that are lost or altered will not be noticed: {witness.problem}")
 
     def _follow(self, run: Run, live: LiveRecording, now: float) -> None:
         update = live.read(now)
@@ -98,8 +126,15 @@ class Guard:
             self._leave(run)
             self._say(f"{run.id} is not followed any more: {update.over}")
 
+    def close(self) -> None:
+        """Stop to follow all recordings."""
+        for run in self.followed:
+            self._leave(run)
+
     def _leave(self, run: Run) -> None:
         self._live.pop(run, None)
+        if (witness := self._witnesses.pop(run, None)) is not None:
+            witness.end()
         self._failures.pop(run, None)
         self._left.add(run)
 
@@ -120,9 +155,11 @@ class Guard:
         except CritiqorError as error:
             failure = error.message
         done = stop_result(failure)
-        payload = {"result": done, **limit_facts(limit)}
+        event = {"event_type": "limit_exceeded", "error": limit.text, "payload": {"result": done, **limit_facts(limit)}}
         try:
-            append_lifecycle_event(run, {"event_type": "limit_exceeded", "error": limit.text, "payload": payload})
+            witness = self._witnesses.get(run)
+            append = partial(append_lifecycle_event, run) if witness is None else witness.append
+            append(event)
         except (CritiqorError, OSError) as error:
             self._say(f"what became of the limit could not be recorded: {error}")
         self._say(f"{run.id}: {limit.text}: {done}")

@@ -21,6 +21,12 @@ class EventType:
     STATE_TRANSITION = "state_transition"
     PROCESS_START = "process_start"
     PROCESS_END = "process_end"
+    GUARD_STARTED = "guard_started"
+    """Written by a guard that begins to follow the run of an attached OpenClaw."""
+    PROMPT_TEXT = "prompt_text"
+    """A part of a text that the model was sent, if prompts are recorded."""
+    PROCESS_OUTPUT = "process_output"
+    """The last that a supervised OpenClaw printed."""
     ERROR = "error_event"
     RECORDER_ATTACHED = "recorder_attached"
     RUN_IMPORTED = "run_imported"
@@ -73,7 +79,7 @@ UNKNOWN = "unknown"
 HOUSEKEEPING = frozenset(
     (
         *(EventType.RECORDER_ATTACHED, "gateway_start", "gateway_stop", "session_start", "session_end", "before_reset"),
-        UNKNOWN,
+        *(EventType.PROMPT_TEXT, UNKNOWN),
     )
 )
 """Events of recorders that are about the process around an agent, and not about the agent's work."""

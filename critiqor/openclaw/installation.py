@@ -46,6 +46,10 @@ class Installation(msgspec.Struct, frozen=True):
     """npm range of the Node versions that it accepts, such as ">=24.16.0 <25 || >=26.1.0"."""
     node_version: str | None = None
     """The version of the Node that will run it, without the leading v."""
+    node: str | None = None
+    """Absolute path of that Node."""
+    package: Path | None = None
+    """Folder of OpenClaw's package; None if it was not found."""
 
 
 class _Package(msgspec.Struct):
@@ -55,6 +59,7 @@ class _Package(msgspec.Struct):
     version: str | None = None
     bin: Any = None
     engines: Any = None
+    folder: Path | None = None
 
 
 def find_openclaw(command: str, environment: Mapping[str, str]) -> Installation:
@@ -75,6 +80,8 @@ def find_openclaw(command: str, environment: Mapping[str, str]) -> Installation:
         version=package.version,
         node_requirement=requirement if isinstance(requirement, str) else None,
         node_version=_node_version(node, environment) if node else None,
+        node=node,
+        package=package.folder,
     )
 
 
@@ -166,6 +173,7 @@ def _package_of(path: Path) -> _Package | None:
     for folder in program.parents:
         try:
             package = msgspec.json.decode((folder / "package.json").read_bytes(), type=_Package)
+            package.folder = folder
         except FileNotFoundError:
             continue
         except (OSError, msgspec.DecodeError):

@@ -14,7 +14,7 @@ import msgspec
 
 from critiqor.errors import CritiqorError, OpenClawNotFoundError
 from critiqor.live.verdict import LiveLimit, limit_facts, stop_result
-from critiqor.model import Metadata
+from critiqor.model import EventType, Metadata
 from critiqor.openclaw import (
     Diagnostics,
     GatewayCalls,
@@ -26,7 +26,6 @@ from critiqor.openclaw import (
     find_openclaw,
     ignores_bundled_plugins_dir,
     locate_configuration,
-    plugin_digest,
     profiling_environment,
     runs_gateway,
     timeline_diagnostics,
@@ -41,21 +40,23 @@ from critiqor.recording.monitor_options import (
     MonitorResult,
     check_can_be_recorded,
     describe_end,
+    prints_plainly,
     recorder_environment,
 )
+from critiqor.recording.output import OutputCapture, kept_text
 from critiqor.recording.recorder_watch import RecorderWatch
 from critiqor.recording.resources import ResourceSampler
+from critiqor.recording.run_witness import RunWitness
 from critiqor.recording.supervisor import ChildEnd, Supervisor
 from critiqor.recording.user_commands import TERMINAL_COMMANDS, UserCommand, UserCommandWatch
-from critiqor.recording.witness import Witness
 from critiqor.run.lifecycle import abort, append_lifecycle_event, refresh_live_document, start_session
 from critiqor.run.store import Run, RunStore
-from critiqor.storage.audit.journal_audit import lifecycle_digest
-from critiqor.storage.audit.statement import StatementFile
-from critiqor.storage.lock import exclusive, is_sealed
 from critiqor.storage.paths import FOLDER_MODE
 
 _CANNOT_BE_EXECUTED = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR})
+
+ABORT_SECONDS = 10.0
+"""How long the end of a gateway waits for the result of an abort that is under way."""
 
 Say = Callable[[str], None]
 
@@ -125,8 +126,11 @@ class _MonitoredRun:
         self._options = options
         self._say = say
         self._paths = run.paths
-        self._witness: Witness | None = None
-        self._statement: StatementFile | None = None
+        self._witness = RunWitness(run)
+        self._capture: OutputCapture | None = None
+        self._aborts: list[threading.Thread] = []
+        self._gateway: GatewayCalls | None = None
+        """Calls of the launched gateway; None for anything else."""
         self._user_commands: UserCommandWatch | None = None
         self._settings_lock = SettingsLock()
 
@@ -136,7 +140,13 @@ class _MonitoredRun:
         configuration = locate_configuration(self._options.arguments, environment)
         overlay = write_overlay(self._paths.openclaw_folder(self._run.id), configuration, environment)
         bundled = ignores_bundled_plugins_dir(installation.version)
-        enriched = recorder_environment(self._run, self._metadata, environment, bundled_plugins_dir=bundled)
+        enriched = recorder_environment(
+            self._run,
+            self._metadata,
+            environment,
+            bundled_plugins_dir=bundled,
+            captures_prompts=self._options.captures_prompts,
+        )
         diagnostics = self._diagnostics(environment)
         notes = (*overlay.notes, *diagnostics.notes)
         return _Launch(installation, overlay, {**enriched, **overlay.environment, **diagnostics.environment}, notes)
@@ -165,10 +175,16 @@ class _MonitoredRun:
             self._say(f"NOT RECORDING: {launch.overlay.blocked}")
         command = [launch.installation.command, *launch.installation.arguments, *self._options.arguments]
         mark = {name: launch.environment[name] for name in ("CRITIQOR_RUN_ID", "CRITIQOR_RUNS_DIR")}
-        self._environment = {**launch.environment, **self._start_witness()}
-        self._openclaw = [launch.installation.command, *launch.installation.arguments]
-        self._supervisor = Supervisor(command, self._environment, mark=mark, cwd=self._options.cwd, output=output)
-        self._plugin_digest = plugin_digest()
+        problem = self._witness.start(lambda pid: self._supervisor.is_of_tree(pid))
+        if problem is not None:
+            self._say(f"records that are lost or altered will not be noticed: {problem}")
+        self._environment = {**launch.environment, **self._witness.environment}
+        self._prepare_gateway(launch.installation)
+        if prints_plainly(self._options.arguments, output):
+            self._capture = OutputCapture(output)
+        self._supervisor = Supervisor(
+            command, self._environment, mark=mark, cwd=self._options.cwd, output=output, capture=self._capture
+        )
         self._hold_settings(launch.overlay.state_folder)
         try:
             pid = self._supervisor.start()
@@ -177,16 +193,17 @@ class _MonitoredRun:
             raise
         cwd = str(self._options.cwd or Path.cwd())
         requested: dict[str, Any] = {"timeline": self._options.timeline, "deep_profile": self._options.deep_profile}
+        if self._options.captures_prompts:
+            requested["capture"] = ["prompts"]
         if TERMINAL_COMMANDS.intersection(command_words(self._options.arguments)[:1]):
             self._user_commands = UserCommandWatch(self._supervisor.descendants, self._record_user_command)
             requested["user_commands"] = "process tree"
-        if self._witness is not None:
-            requested["witness"] = str(self._witness.address)
+        requested |= self._witness.facts
         self._record_event("process_start", pid=pid, command=command, cwd=cwd, **requested)
         self._pid = pid
         journal = self._paths.journal_path(self._run.id)
         arguments = self._options.arguments
-        self._watch = RecorderWatch(journal, launch.installation, launch.overlay, arguments, self._witness)
+        self._watch = RecorderWatch(journal, launch.installation, launch.overlay, arguments, self._witness.listener)
         self._sampler = ResourceSampler(self._supervisor.descendants)
         self._sampler.start()
         if self._options.live:
@@ -196,18 +213,27 @@ class _MonitoredRun:
         if self._user_commands is not None:
             self._user_commands.start()
 
+    def _prepare_gateway(self, installation: Installation) -> None:
+        """Prepare for calls of the gateway that is about to be launched, if a limit may need them."""
+        arguments, policy = self._options.arguments, self._options.policy
+        if not self._options.live or policy is None or not runs_gateway(arguments):
+            return
+        self._gateway = GatewayCalls(installation, client_environment(arguments, self._environment))
+        if any(limit.action == "stop" for limit in policy.limits.given.values()):
+            self._gateway.prepare()
+
     def _stop(self, limit: LiveLimit) -> None:
         """End the process because of a limit; of a gateway, only the agent run that has exceeded it."""
-        if runs_gateway(self._options.arguments):
-            threading.Thread(target=self._abort_agent_run, args=(limit,), daemon=True).start()
+        if self._gateway is not None:
+            self._aborts.append(threading.Thread(target=self._abort_agent_run, args=(limit,), daemon=True))
+            self._aborts[-1].start()
         elif self._exceeded is None:
             self._exceeded = limit
             self._supervisor.stop()
 
     def _abort_agent_run(self, limit: LiveLimit) -> None:
-        environment = client_environment(self._options.arguments, self._environment)
-        failure = GatewayCalls(self._openclaw, environment).abort(limit.session_key, limit.agent_run_id)
-        done = stop_result(failure)
+        assert self._gateway is not None
+        done = stop_result(self._gateway.abort(limit.session_key, limit.agent_run_id))
         self._record_event("limit_exceeded", limit.text, result=done, **limit_facts(limit))
         self._say(f"{limit.text}: {done}")
 
@@ -218,20 +244,30 @@ class _MonitoredRun:
         self._watch.stop()
         if self._user_commands is not None:
             self._user_commands.stop()
+        for thread in self._aborts:
+            thread.join(ABORT_SECONDS)  # what became of the agent run belongs into the evidence
         usage = self._sampler.stop()
         if usage is not None:
             self._record_event("resource_usage", **msgspec.to_builtins(usage))
+        self._try_write(self._record_output)
         self._record_end(end)
         attached = self._watch.is_attached()
         self._try_write(self._complete_from_transcripts)
         self._report_gaps(end, attached=attached)
-        self._try_write(self._write_statement)
+        self._try_write(lambda: self._witness.write_statement(is_open=bool(self._supervisor.tree())))
         self._try_write(lambda: refresh_live_document(self._run))
         if self._live is not None:
             self._live.conclude()
         self._say(f"{describe_end(end, self._options, self._exceeded)}. {self._describe_next()}")
         stopped_by = self._exceeded if end.reason == "limit" else None
         return MonitorResult(self._run.id, end.exit_code, attached, end.reason == "interrupted", stopped_by)
+
+    def _record_output(self) -> None:
+        """Record the last that OpenClaw printed."""
+        printed = self._capture.finish() if self._capture is not None else None
+        if printed is not None and printed.total:
+            text = kept_text(printed, self._run.redactor().text)
+            self._record_event(EventType.PROCESS_OUTPUT, text=text, bytes=printed.total)
 
     def _report_gaps(self, end: ChildEnd, *, attached: bool) -> None:
         """Say and record why nothing was recorded, or nothing about an agent."""
@@ -255,8 +291,8 @@ class _MonitoredRun:
         # Imported here, because the embedded loop is not needed for any other recording.
         from critiqor.agentloop.recording.journal_writer import JournalWriter
 
-        witness = self._witness.recorder if self._witness is not None else None
-        writer = JournalWriter(self._paths, self._run.id, witness=witness)
+        listener = self._witness.listener
+        writer = JournalWriter(self._paths, self._run.id, witness=listener.recorder if listener is not None else None)
         try:
             done = complete_recording(self._paths.journal_path(self._run.id), self._environment, writer)
         finally:
@@ -273,65 +309,15 @@ class _MonitoredRun:
         except OSError:
             pass  # there is no state folder yet, or its file system has no locks
 
-    def _start_witness(self) -> dict[str, str]:
-        """Start to count what recorders produce. Return the environment variable that names the socket for them."""
-        try:
-            self._witness = Witness(lambda pid: self._supervisor.is_of_tree(pid))
-            self._statement = StatementFile(self._paths.statement_path(self._run.id))
-        except OSError as error:
-            self._close_witness()
-            self._witness = None
-            self._say(f"records that are lost or altered will not be noticed: {error}")
-            return {}
-        return {"CRITIQOR_WITNESS": str(self._witness.address)}
-
-    def _write_statement(self) -> None:
-        """Write what the witness knows, unless the run was finalized in the meantime, which has asked it."""
-        if self._witness is None or self._statement is None:
-            return
-        # A finalize that begins now waits until the statement is there, and one that has begun is left alone.
-        with exclusive(self._paths.lock_path):
-            status, has_cut = self._state()
-            altered = self._find_altered(self._witness, is_recorded=status == "MONITORING")
-            self._close_witness()
-            if status == "MONITORING" or (status == "ABORTED" and not has_cut):
-                is_open = bool(self._supervisor.tree())
-                self._statement.write(self._witness.statement(altered, is_open=is_open))
-
-    def _state(self) -> tuple[str, bool]:
-        """Return the status of the run, and whether the end of its evidence is fixed."""
-        try:
-            head = self._run.head()
-        except (CritiqorError, OSError):
-            return "MONITORING", False  # its record was damaged or removed, by somebody else
-        return head.status, head.cut is not None
-
-    def _find_altered(self, witness: Witness, *, is_recorded: bool) -> list[str]:
-        """Return files beside the journal that nobody but Critiqor may change, and that were changed."""
-        altered = []
-        if not witness.is_reachable():
-            altered.append("the socket on which recorders report")
-        try:
-            is_same = plugin_digest() == self._plugin_digest
-        except OSError:
-            is_same = False
-        if not is_same:
-            altered.append("the files of the recorder plugin")
-        if is_recorded and is_sealed(self._paths.session_lock_path(self._run.id)):
-            altered.append("the lock of session.json")
-        if is_recorded and not self._paths.active_path.exists():
-            altered.append("active_session.json")
-        return altered
-
-    def _close_witness(self) -> None:
-        if self._witness is not None:
-            self._witness.close()
-
     def release(self) -> None:
         """Restore the signal handlers, and let others change OpenClaw's settings."""
         self._supervisor.release()
         self._settings_lock.release()
-        self._close_witness()
+        self._witness.close()
+        if self._gateway is not None:
+            self._gateway.close()
+        if self._capture is not None:
+            self._capture.finish()
 
     def _describe_next(self) -> str:
         try:
@@ -351,8 +337,7 @@ class _MonitoredRun:
     def abort(self, reason: str) -> None:
         """Abort the session of an OpenClaw that could not be launched."""
         self._record_error("launch_failed", reason)
-        self._close_witness()
-        self._paths.statement_path(self._run.id).unlink(missing_ok=True)
+        self._witness.discard()
         abort(self._run, self._run.store, reason)
 
     def record_interrupt(self) -> None:
@@ -383,8 +368,8 @@ class _MonitoredRun:
 
     def _append(self, event: dict[str, Any]) -> None:
         written = append_lifecycle_event(self._run, event)
-        if written is not None and self._witness is not None:
-            self._witness.add_lifecycle_event(written["event_id"], lifecycle_digest(written))
+        if written is not None:
+            self._witness.add_lifecycle_event(written)
 
     def _record_error(self, reason: str, error: str, **payload: Any) -> None:
         self._record_event("error_event", error, reason=reason, **payload)

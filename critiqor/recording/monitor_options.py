@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -12,7 +13,7 @@ from critiqor.errors import UsageError
 from critiqor.live.announcements import Announcement
 from critiqor.live.verdict import LiveLimit
 from critiqor.model import Metadata
-from critiqor.openclaw import container_of, is_detached_exec, plugin_folder, writes_configuration
+from critiqor.openclaw import command_words, container_of, is_detached_exec, plugin_folder, writes_configuration
 from critiqor.recording.stop import describe_left
 from critiqor.recording.supervisor import ChildEnd
 from critiqor.run.store import Run
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from critiqor.policy.policy_file import Policy
 
 DEFAULT_ARGUMENTS = ("chat",)
+PLAIN_COMMANDS = frozenset({"agent", "gateway"})
+"""Commands of OpenClaw that run agents without a full-screen UI."""
 ATTACH_GRACE_SECONDS = 30.0
 """How long OpenClaw may take to load its plugins before the monitor reports that nothing is recorded."""
 
@@ -48,6 +51,8 @@ class MonitorOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the run is diagnosed while it is recorded, into live.json."""
     policy: Policy | None = None
     """Its limits and contracts apply while the agent works; a limit can end the process."""
+    captures_prompts: bool = False
+    """Whether what the model is sent is recorded."""
     deep_profile: bool = False
     """Whether every Node process writes profiles. They slow it down, which is noted wherever its timings are shown."""
 
@@ -66,7 +71,12 @@ class MonitorResult(NamedTuple):
 
 
 def recorder_environment(
-    run: Run, metadata: Metadata, environment: Mapping[str, str], *, bundled_plugins_dir: bool
+    run: Run,
+    metadata: Metadata,
+    environment: Mapping[str, str],
+    *,
+    bundled_plugins_dir: bool,
+    captures_prompts: bool = False,
 ) -> dict[str, str]:
     """Return a copy of the environment of OpenClaw with the variables that name the run for the recorder.
 
@@ -81,6 +91,9 @@ def recorder_environment(
         "CRITIQOR_VISIBILITY": metadata.visibility,
         "CRITIQOR_EVENT_SOURCE": "openclaw",
     }
+    enriched.pop("CRITIQOR_CAPTURE", None)
+    if captures_prompts:
+        enriched["CRITIQOR_CAPTURE"] = "prompts"
     if bundled_plugins_dir:
         enriched.setdefault("OPENCLAW_BUNDLED_PLUGINS_DIR", str(plugin_folder().parent))
     return enriched
@@ -101,6 +114,16 @@ def check_can_be_recorded(arguments: tuple[str, ...], environment: Mapping[str, 
         )
     if container_of(arguments, environment) is not None:
         raise UsageError("an OpenClaw in a container cannot load the recorder", fix="run critiqor inside the container")
+
+
+def prints_plainly(arguments: tuple[str, ...], output: IO[bytes] | None) -> bool:
+    """Return whether OpenClaw with these arguments draws no full-screen UI, so that what it prints can be kept.
+
+    A command that is not known may ask questions on a terminal, which is then left alone.
+    """
+    if output is not None or not (os.isatty(1) or os.isatty(2)):
+        return True
+    return bool(PLAIN_COMMANDS.intersection(command_words(arguments)[:1]))
 
 
 def describe_end(end: ChildEnd, options: MonitorOptions, exceeded: LiveLimit | None) -> str:

@@ -21,8 +21,8 @@ from critiqor.errors import CritiqorError, UsageError
 from critiqor.model import EventType, RunHead
 from critiqor.model.formatting import list_names
 from critiqor.model.sanitize import sanitize
-from critiqor.processes import living, marked_processes
-from critiqor.recording.supervisor import GRACE_SECONDS, POLL_SECONDS, LeftProcess, left_processes
+from critiqor.processes import LeftProcess, left_processes, living, marked_processes
+from critiqor.recording.supervisor import GRACE_SECONDS, POLL_SECONDS
 from critiqor.run.owner import is_owner_alive, process_mark
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run
 from critiqor.storage import SessionPaths, paths_for

@@ -29,7 +29,8 @@ from typing import IO, Any, Literal, NamedTuple
 import psutil
 
 from critiqor.errors import ExitCode
-from critiqor.processes import adopt_orphans, adopts_orphans, living, marked_processes
+from critiqor.processes import LeftProcess, adopt_orphans, adopts_orphans, left_processes, living, marked_processes
+from critiqor.recording.output import OutputCapture
 
 POLL_SECONDS = 0.05
 REAP_SECONDS = 5.0
@@ -41,13 +42,6 @@ CTRL_C_SECONDS = 30.0
 FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 EndReason = Literal["exited", "timeout", "limit", "interrupted", "signalled"]
-
-
-class LeftProcess(NamedTuple):
-    """A process that the child has started, directly or not, and that outlives it."""
-
-    pid: int
-    name: str
 
 
 class ChildEnd(NamedTuple):
@@ -71,6 +65,7 @@ class Supervisor:
         mark: Mapping[str, str],
         cwd: Path | None = None,
         output: IO[bytes] | None = None,
+        capture: OutputCapture | None = None,
     ) -> None:
         self._command = list(command)
         self._environment = dict(environment)
@@ -78,6 +73,7 @@ class Supervisor:
         """Environment variables that identify every process of the tree."""
         self._cwd = cwd
         self._output = output
+        self._capture = capture
         self._terminal = _terminal() if output is None else None
         self._modes: list[Any] | None = None
         """Terminal attributes before the child got the terminal; None while Critiqor is not in the foreground."""
@@ -99,15 +95,16 @@ class Supervisor:
         """Launch the child and return its pid. Raises OSError if it cannot be launched."""
         self._take_signals()
         self._save_terminal()
-        self._adopt()
         try:
+            captured = self._capture.start() if self._capture is not None else None
+            self._adopt()
             self._child = subprocess.Popen(
                 self._command,
                 env=self._environment,
                 cwd=self._cwd,
                 stdin=subprocess.DEVNULL if self._output else None,
-                stdout=self._output,
-                stderr=subprocess.STDOUT if self._output else None,
+                stdout=captured[0] if captured else self._output,
+                stderr=captured[1] if captured else self._output,
                 process_group=0,
                 # Parent and child both set the foreground group, so that neither has to wait for the other.
                 preexec_fn=self._prepare_child if self._modes is not None else None,
@@ -115,6 +112,9 @@ class Supervisor:
         except BaseException:
             self.release()
             raise
+        finally:
+            if self._capture is not None:
+                self._capture.release()
         self._give_terminal()
         self._start_sentinel()
         if self._received is not None:
@@ -363,15 +363,6 @@ def _parent_of(process: psutil.Process) -> int | None:
     with contextlib.suppress(psutil.Error):
         return process.ppid()
     return None
-
-
-def left_processes(processes: Sequence[psutil.Process]) -> tuple[LeftProcess, ...]:
-    """Return those of the processes that are still there, with their names."""
-    found = []
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            found.append(LeftProcess(process.pid, process.name()))
-    return tuple(found)
 
 
 def _terminal() -> int | None:

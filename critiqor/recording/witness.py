@@ -127,8 +127,10 @@ class Peer(msgspec.Struct, frozen=True):
 class Witness:
     """Listens to the recorders of one run, in a thread of its own, until it is closed."""
 
-    def __init__(self, is_of_tree: Callable[[int], bool]) -> None:
+    def __init__(self, is_of_tree: Callable[[int], bool], since: int | None = None) -> None:
+        """`since` is for a guard, which begins while the run is recorded: when it began, in milliseconds since 1970."""
         self._is_of_tree = is_of_tree
+        self._since = since
         self._folder = Path(tempfile.mkdtemp(prefix="critiqor-"))
         self.address = self._folder / "witness"
         self._server = socket.socket(socket.AF_UNIX)
@@ -166,7 +168,9 @@ class Witness:
                 recorders=recorders,
                 lifecycle=dict(self._lifecycle),
                 altered=altered or [],
-                is_open=is_open or self._has_too_many,
+                # Recorders that do not report to a guard are no forgeries: the copy of the plugin may be an older one.
+                is_open=is_open or self._has_too_many or self._since is not None,
+                since=self._since,
             )
 
     def reported(self) -> int:

@@ -108,8 +108,8 @@ def set_cut(paths: SessionPaths, record: SessionRecord) -> None:
 
 
 def _witness_address(record: SessionRecord) -> str | None:
-    """Return the address of the monitor's socket, from the event of the launch."""
-    events = (event for event in record.event_log if isinstance(event, dict))
+    """Return the address of the socket of the monitor, or of the latest guard."""
+    events = (event for event in reversed(record.event_log) if isinstance(event, dict))
     return next((address for event in events if (address := witness_address(event)) is not None), None)
 
 

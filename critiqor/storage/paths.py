@@ -64,6 +64,10 @@ class SessionPaths(msgspec.Struct, frozen=True):
         """The statement of the monitor about the records of the run."""
         return self.runs_dir.joinpath(_checked(run_id), "witness.json")
 
+    def guard_path(self, run_id: str) -> Path:
+        """Where the guard of an attached run says to which socket recorders report; it exists while there is one."""
+        return self.runs_dir.joinpath(_checked(run_id), "guard.json")
+
     def closing_path(self, run_id: str, writer: str) -> Path:
         """The closing record of one recorder."""
         return self.runs_dir.joinpath(_checked(run_id), f"recorder-{writer}.json")

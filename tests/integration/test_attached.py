@@ -16,9 +16,11 @@ from support import (
     Answer,
     Cli,
     Runs,
+    attached,
     critiqor_command,
     environment,
     kill_tree,
+    let_time_pass,
     run_critiqor,
     script,
     wait_until,
@@ -27,7 +29,9 @@ from support import (
 from critiqor.errors import ActiveSessionError, CritiqorError, OpenClawNotFoundError, UsageError
 from critiqor.lab.doctor import run_checks
 from critiqor.openclaw import OpenClawCommands
+from critiqor.recording import run_witness
 from critiqor.recording.attach import Attached, AttachOptions, Detached, attach_openclaw, detach_openclaw
+from critiqor.recording.run_witness import GuardWitness
 from critiqor.run.store import Run
 from critiqor.run.tail import Follower
 from critiqor.session import abort_session, create_session, load_active_session
@@ -215,6 +219,68 @@ def test_a_session_belongs_to_no_process_and_a_gateway_that_is_restarted_goes_on
     assert any("attached to a running OpenClaw" in note for note in coverage["notes"])
     starts = [event for event in service.runs.evidence("run_001")["events"] if event["event_type"] == "agent_start"]
     assert len(starts) == 2
+
+
+@pytest.fixture
+def witness(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[GuardWitness]:
+    """A witness that began after the first of two agent runs, and to which the gateway reports."""
+    monkeypatch.setattr(run_witness, "NOTICE_MS", 0)
+    service.start()
+    service.attach()
+    service.load()
+    service.turn()
+    began = GuardWitness(Run.load("run_001", service.runs.folder))
+    listener = began._witness.listener
+    assert began.problem is None and listener is not None
+    wait_until(lambda: bool(listener.statement().recorders))
+    service.turn()
+    wait_until(lambda: listener.reported() > 0)
+    yield began
+    began.end()
+
+
+def test_a_guard_confirms_the_records_of_an_attached_gateway(service: Service, witness: GuardWitness) -> None:
+    service.runs.finalize("run_001")
+    facts = service.runs.evidence("run_001")["coverage"]["witness"]
+    assert facts["recorders"] == 1 and facts["produced"] > 5
+    wrong = (
+        "lost",
+        "removed",
+        "changed",
+        "inserted",
+        "unreported",
+        "unknown_recorders",
+        "irregular_reports",
+        "altered",
+    )
+    assert not any(facts[name] for name in wrong), facts
+
+
+@pytest.mark.parametrize("how", ["changed", "removed", "inserted"])
+def test_a_guard_notices_alterations_of_what_it_has_counted(service: Service, witness: GuardWitness, how: str) -> None:
+    journal = service.runs.paths.journal_path("run_001")
+    *before, line, last = journal.read_bytes().splitlines(keepends=True)
+    altered = {"changed": [line.replace(b'"payload":{', b'"payload":{"x":1,')], "removed": [], "inserted": [line, line]}
+    journal.write_bytes(b"".join([*before, *altered[how], last]))
+    service.runs.finalize("run_001")
+    assert service.runs.evidence("run_001")["coverage"]["witness"][how] == 1
+
+
+def test_records_from_before_and_after_a_guard_are_not_judged(service: Service, witness: GuardWitness) -> None:
+    witness.end()
+    assert not service.runs.paths.guard_path("run_001").exists()
+    service.turn()
+    service.runs.finalize("run_001")
+    coverage = service.runs.evidence("run_001")["coverage"]
+    assert coverage["witness"]["unreported"] == 0 and not coverage["witness"]["is_missing"]
+    assert service.agent_runs("run_001") == ["standin-run-1", "standin-run-2", "standin-run-3"]
+
+
+def test_records_that_were_not_reported_to_a_guard_are_not_confirmed(service: Service, witness: GuardWitness) -> None:
+    let_time_pass()
+    service.runs.write("run_001", attached())
+    service.runs.finalize("run_001")
+    assert service.runs.evidence("run_001")["coverage"]["witness"]["unreported"] == 1
 
 
 def test_doctor_show_watch_and_abort_know_an_attached_session(service: Service) -> None:

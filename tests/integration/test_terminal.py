@@ -22,6 +22,8 @@ PROGRAM = f"#!{sys.executable}\n" + (
     "if 'raw' in sys.argv:\n"
     "    tty.setraw(0)\n"
     "print('terminal', os.isatty(0), os.tcgetpgrp(0) == os.getpgrp(), end='\\r\\n', flush=True)\n"
+    "if os.isatty(1):\n"
+    "    print('prints to', *os.get_terminal_size(1), os.isatty(2), end='\\r\\n', flush=True)\n"
     "size()\n"
     "while True:\n"
     "    if select.select([0], [], [], 0.1)[0]:\n"
@@ -34,9 +36,13 @@ CTRL_C, CTRL_Z = "\x03", "\x1a"
 
 
 class Shell:
-    """A shell with job control in a terminal of 33 by 77, and a full-screen program to be recorded."""
+    """A shell with job control in a terminal of 33 by 77, and a program to be recorded.
 
-    def __init__(self, folder: Path, runs: Runs) -> None:
+    As `chat` it has the terminal itself; what it prints as `agent` is forwarded and kept.
+    """
+
+    def __init__(self, folder: Path, runs: Runs, word: str) -> None:
+        self.word = word
         self.folder = folder
         self.runs = runs
         program = script(folder / "program", PROGRAM)
@@ -68,7 +74,8 @@ class Shell:
         self.see("ready> ")
 
     def monitor(self, *arguments: str, after: str = "") -> None:
-        self.type(" ".join([*self.command, *arguments]) + after)
+        words = arguments if "--" in arguments else (*arguments, "--", self.word)
+        self.type(" ".join([*self.command, *words]) + after)
 
     def exit_code(self) -> int:
         self.type("echo code=$?=")
@@ -83,9 +90,9 @@ class Shell:
         self.prompt()
 
 
-@pytest.fixture
-def shell(tmp_path: Path, runs: Runs) -> Iterator[Shell]:
-    started = Shell(tmp_path, runs)
+@pytest.fixture(params=["chat", "agent"])
+def shell(request: pytest.FixtureRequest, tmp_path: Path, runs: Runs) -> Iterator[Shell]:
+    started = Shell(tmp_path, runs, request.param)
     yield started
     assert started.terminal.pid is not None
     kill_tree(started.terminal.pid)
@@ -94,7 +101,7 @@ def shell(tmp_path: Path, runs: Runs) -> Iterator[Shell]:
 
 def test_program_has_the_terminal_its_size_and_its_changes(shell: Shell) -> None:
     shell.monitor()
-    shell.see("terminal True True", "size 77 33")
+    shell.see("terminal True True", "prints to 77 33 True", "size 77 33")
     shell.terminal.setwinsize(20, 60)
     shell.see("size 60 20")
     shell.type("hello")
@@ -144,7 +151,7 @@ def test_program_that_is_ended_without_ctrl_c_has_the_exit_code_of_its_signal(sh
 
 
 def test_raw_program_gets_control_characters_as_they_are(shell: Shell) -> None:
-    shell.monitor("-- chat raw")
+    shell.monitor("--", shell.word, "raw")
     shell.see("size 77 33")
     shell.terminal.send(CTRL_C + CTRL_Z)
     shell.see("read b'\\x03\\x1a'")
@@ -211,7 +218,7 @@ def test_whole_pipeline_stops_and_continues(shell: Shell) -> None:
 
 
 def test_stop_where_nobody_could_continue_is_no_end(shell: Shell, runs: Runs) -> None:
-    alone = shell.spawn(shell.command[0], shell.command[1:])
+    alone = shell.spawn(shell.command[0], [*shell.command[1:], "--", shell.word])
     alone.expect_exact("size 77 33")
     alone.send(CTRL_Z)
     alone.expect_exact("continued")
@@ -224,7 +231,7 @@ def test_stop_where_nobody_could_continue_is_no_end(shell: Shell, runs: Runs) ->
 
 
 def test_terminal_of_a_program_that_was_ended_by_force_is_set_back(shell: Shell) -> None:
-    shell.monitor("--timeout", "1", "--", "chat", "raw")
+    shell.monitor("--timeout", "1", "--", shell.word, "raw")
     shell.see("size 77 33", "exit code 124")
     shell.prompt()
     assert shell.exit_code() == 124
@@ -232,7 +239,7 @@ def test_terminal_of_a_program_that_was_ended_by_force_is_set_back(shell: Shell)
 
 
 def test_closed_terminal_ends_the_program_and_keeps_the_record(shell: Shell, runs: Runs) -> None:
-    alone = shell.spawn(shell.command[0], shell.command[1:])
+    alone = shell.spawn(shell.command[0], [*shell.command[1:], "--", shell.word])
     alone.expect_exact("size 77 33")
     wait_until(lambda: runs.notes("run_001", "process_start"))
     with contextlib.suppress(pexpect.ExceptionPexpect):  # it does not wait for the end

@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from openclaw.install import install_packages  # noqa: E402
 
-LINTED = ("critiqor/clawhub", "tests/plugin", "tests/javascript", "benchmarks")
+LINTED = ("critiqor/clawhub", "critiqor/openclaw", "tests/plugin", "tests/javascript", "benchmarks")
 
 
 def main(check: str) -> int:

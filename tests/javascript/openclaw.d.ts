@@ -29,7 +29,12 @@ declare namespace OpenClaw {
   type HookEvent = Place & LlmInput & LlmOutput & ModelCall & ToolHook & AgentEnd & Compaction & ReportedOutcome;
 
   /** llm_input */
-  type LlmInput = { systemPrompt?: unknown; tools?: (Tool | null)[]; historyMessages?: unknown };
+  type LlmInput = {
+    systemPrompt?: unknown;
+    prompt?: unknown;
+    tools?: (Tool | null)[];
+    historyMessages?: unknown;
+  };
 
   /** A tool definition, in one of two forms. */
   type Tool = { name?: unknown; function?: { name?: unknown } | null };

@@ -218,3 +218,24 @@ def test_a_timeout_ends_the_whole_tree_and_leaves_a_session_to_finalize(tmp_path
         assert made.openclaw_processes() == []
         record = made.finalize()
         assert record["diagnosis"]["outcome"]["state"] == "timed_out"
+
+
+def test_what_the_model_was_sent_and_what_openclaw_printed_are_kept(version: str, tmp_path: Path) -> None:
+    with rig(tmp_path, version, STEPS) as made:
+        done = made.monitor(*LOCAL_TURN, options=("--capture", "prompts"))
+        made.finalize()
+        [printed] = made.events("process_output")
+        assert FINAL_WORDS in printed["payload"]["text"] and FINAL_WORDS in done.stdout
+        texts: dict[str, str] = {}
+        for event in made.events("prompt_text"):
+            digest = event["payload"]["digest"]
+            texts[digest] = texts.get(digest, "") + event["payload"]["text"]
+        [prompt] = [
+            event["payload"]["prompt"]
+            for event in made.events("before_provider_request")
+            if "prompt" in event["payload"]
+        ]
+        sent = made.model.requests[0]["messages"]
+        assert "do the thing" in texts[prompt["messages"][-1]]
+        assert texts[prompt["system"]] == sent[0]["content"] or texts[prompt["system"]][:500] in str(sent[0]["content"])
+        assert "exec" in texts[prompt["tools"]]

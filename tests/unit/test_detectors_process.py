@@ -46,6 +46,19 @@ def test_call_behind_a_wrapper_is_named_by_its_own_name() -> None:
     assert "`web_fetch` was running" in finding.explanation
 
 
+def test_last_lines_that_openclaw_printed_are_quoted_and_cited() -> None:
+    printed = {
+        "text": "starting\n" + "noise\n" * 50 + "Error: port 18789 is in use\n\nRun openclaw doctor.\n",
+        "bytes": 400,
+    }
+    story = working().event("process_output", layer="supervisor", payload=printed)
+    finding = story.process(1, error="exit code 1").only("process_failure")
+    assert "“noise / Error: port 18789 is in use / Run openclaw doctor.”" in finding.explanation
+    assert any(event.event_id in finding.evidence for event in story.events if event.event_type == "process_output")
+    stopped = working().event("process_output", layer="supervisor", payload=printed).process(143, error="stopped")
+    assert "noise" not in stopped.only("process_failure").explanation
+
+
 def test_node_that_ran_out_of_memory_is_explained() -> None:
     assert "heap is full" in working().process(134, error="ended by signal 6").only("process_failure").explanation
 

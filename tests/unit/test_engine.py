@@ -20,11 +20,12 @@ from story import Story, diagnose
 from test_detector_properties import CASES
 
 from critiqor.cli.texts.show import cost_text
-from critiqor.diagnosis import FAILURE_TYPES
+from critiqor.diagnosis import FAILURE_TYPES, Diagnoser
 from critiqor.diagnosis.causal_graph import LEADS_TO
+from critiqor.diagnosis.detection import MAX_IDLE_EVENTS
 from critiqor.diagnosis.drafts.draft import RUN_AGAIN
 from critiqor.diagnosis.playbook import playbook
-from critiqor.diagnosis.scoring import POINTS, RECORDER_TYPES, confidence_lost, readiness
+from critiqor.diagnosis.scoring import MAX_AGENT_RUNS, POINTS, RECORDER_TYPES, confidence_lost, readiness
 from critiqor.model import SEVERITIES, Coverage, Diagnosis, Event, Finding, Usage, event_id_for, iso_from_ms
 from critiqor.model.diagnosis import CausalGraph, GraphEdge, GraphNode, Relation
 
@@ -400,6 +401,25 @@ def test_cost_is_listed_by_model_and_by_agent_run() -> None:
         ("run-2", 1.5, 1),
         ("run-1", 0.5, 0),
     ]
+
+
+def test_agent_runs_that_are_over_are_counted_and_not_kept() -> None:
+    runs, story = 2500, Story()
+    for number in range(runs):
+        story.turns_to(f"run-{number}").starts().model(cost=0.5 if number == 3 else 0.01).says("Hello.").finishes()
+    diagnoser = Diagnoser()
+    for event in story.events:
+        diagnoser.observe(event)
+    assert len(story.events) > 2 * MAX_IDLE_EVENTS
+    assert len(diagnoser._recording.runs) < runs * MAX_IDLE_EVENTS * 1.5 / len(story.events)
+    found = diagnoser.conclude("run_001", "", Coverage(agent_events=len(story.events), recorder_attached=True), "")
+    [session] = found.sessions
+    assert session.agent_runs_total == runs
+    expected = [*range(MAX_AGENT_RUNS // 2), *range(runs - MAX_AGENT_RUNS // 2, runs)]
+    assert session.agent_runs == [f"run-{number}" for number in expected]
+    assert isclose(found.cost_analysis.cost_usd or 0, 0.5 + 0.01 * (runs - 1))
+    assert [turn.scope.agent_run_id for turn in found.cost_analysis.per_turn[:3]] == ["run-3", "run-0", "run-1"]
+    assert found.outcome.state == "completed"
 
 
 def test_agent_run_with_a_price_comes_before_one_with_more_tokens_and_no_price() -> None:

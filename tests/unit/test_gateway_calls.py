@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support import script
 
-from critiqor.openclaw import GatewayCalls, client_environment, runs_gateway
+from critiqor.openclaw import GatewayCalls, Installation, client_environment, runs_gateway
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,11 @@ def test_what_openclaw_answers_decides_whether_an_agent_run_was_aborted(
     tmp_path: Path, text: str, failure: str | None
 ) -> None:
     openclaw = script(tmp_path / "openclaw", f"#!/bin/sh\n{text}\n")
-    assert GatewayCalls([str(openclaw)], {}).abort("agent:main:main", "run-1") == failure
+    assert GatewayCalls(Installation(str(openclaw)), {}).abort("agent:main:main", "run-1") == failure
 
 
 def test_an_openclaw_that_cannot_be_started_and_a_session_without_a_name_are_failures() -> None:
-    assert "could not be asked" in str(GatewayCalls(["/no/such/openclaw"], {}).abort("agent:main:main", None))
-    assert GatewayCalls(["/no/such/openclaw"], {}).abort(None, "run-1") == "its session is not known"
+    assert "could not be asked" in str(
+        GatewayCalls(Installation("/no/such/openclaw"), {}).abort("agent:main:main", None)
+    )
+    assert GatewayCalls(Installation("/no/such/openclaw"), {}).abort(None, "run-1") == "its session is not known"

@@ -11,7 +11,10 @@ import { RunRecorder } from "./run_recorder.js";
 
 /** @import { Facts } from "./events.js" */
 
-/** @typedef {{ runId: string, runsDir: string, slot: string }} Target The run to record, and the file that says whether. */
+/**
+ * The run to record, the file that says whether, and the file with the address of its guard, if there is one.
+ * @typedef {{ runId: string, runsDir: string, slot: string, guard: string }} Target
+ */
 
 const POLL_INTERVAL_MS = 1000;
 const MAX_FILE_BYTES = 1 << 16;
@@ -95,12 +98,16 @@ export class Attachment {
   refresh() {
     const target = this.#isStopped ? null : readSmallFile(this.file);
     const run = target === null ? null : runOf(target);
-    this.#watch(target === null ? [] : run === null ? [this.file] : [this.file, run.slot]);
+    this.#watch(target === null ? [] : run === null ? [this.file] : [this.file, run.slot, run.guard]);
     const active = run !== null && isActive(run) ? run : null;
-    if (active !== null && this.current?.runId === active.runId && this.current.runsDir === active.runsDir) return;
+    const witness = active === null ? "" : guardOf(active);
+    if (active !== null && this.current?.runId === active.runId && this.current.runsDir === active.runsDir) {
+      this.current.reportTo(witness);
+      return;
+    }
     this.#end();
     // The folder was created with the session. If it is missing, it was removed on purpose.
-    if (active !== null) this.current = new RunRecorder(active.runId, active.runsDir, { makesFolder: false });
+    if (active !== null) this.current = new RunRecorder(active.runId, active.runsDir, { makesFolder: false, witness });
     this.#writeAnnouncements();
   }
 
@@ -185,7 +192,21 @@ function isGateway(words) {
  */
 function runOf({ run_id: runId, runs_dir: runsDir }) {
   if (!isRunId(runId) || typeof runsDir !== "string" || !path.isAbsolute(runsDir)) return null;
-  return { runId, runsDir, slot: path.join(runsDir, "active_session.json") };
+  return {
+    runId,
+    runsDir,
+    slot: path.join(runsDir, "active_session.json"),
+    guard: path.join(runsDir, runId, "guard.json"),
+  };
+}
+
+/**
+ * The address of the guard of a run; empty if there is none.
+ * @param {Target} target
+ */
+function guardOf({ guard }) {
+  const address = readSmallFile(guard)?.witness;
+  return typeof address === "string" ? address : "";
 }
 
 /** @param {Target} target */

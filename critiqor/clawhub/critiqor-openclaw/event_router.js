@@ -9,6 +9,7 @@ import { Runs } from "./runs.js";
 
 /**
  * @import { Facts } from "./events.js"
+ * @import { Prompts } from "./prompts.js"
  * @import { RecordWriter } from "./record_writer.js"
  * @import { AgentRun } from "./runs.js"
  */
@@ -24,7 +25,7 @@ const HOOK_HANDLERS = {
     startAttempt(run, "hook", { agent_id: context?.agentId, trigger: context?.trigger });
   },
   llm_input(run, event) {
-    run.models.prompt(promptFacts(event));
+    run.models.prompt({ ...promptFacts(event), ...run.prompts?.capture(event, run.records) });
   },
   llm_output(run, event) {
     run.attempts.totals(event);
@@ -69,9 +70,12 @@ const SAVED_MESSAGES = new Set(["input", "message_end"]);
 
 /** Takes the events of each source and passes them on by kind. */
 export class EventRouter {
-  /** @param {RecordWriter} records */
-  constructor(records) {
-    this.runs = new Runs(records);
+  /**
+   * @param {RecordWriter} records
+   * @param {Prompts | null} [prompts]
+   */
+  constructor(records, prompts = null) {
+    this.runs = new Runs(records, prompts);
   }
 
   /**

@@ -55,7 +55,8 @@ function monitoredRun() {
   if (!runId || !runsDir || !isRunId(runId)) return null;
   const existing = shared[SHARED];
   if (existing?.runId === runId && existing.runsDir === runsDir) return existing;
-  const recorder = new RunRecorder(runId, runsDir, { witness: process.env.CRITIQOR_WITNESS });
+  const { CRITIQOR_WITNESS: witness, CRITIQOR_CAPTURE: capture = "" } = process.env;
+  const recorder = new RunRecorder(runId, runsDir, { witness, prompts: capture.split(",").includes("prompts") });
   return (shared[SHARED] = Object.assign(recorder, createListeners(recorder.router, () => recorder)));
 }
 

@@ -115,6 +115,14 @@ export class Journal {
     return this.#open()?.redactor.digest ?? RULES_DIGEST;
   }
 
+  /**
+   * Returns a text without its secrets; null if the journal cannot be opened.
+   * @param {string} text
+   */
+  redact(text) {
+    return this.#open()?.redactor.text(text) ?? null;
+  }
+
   /** Leaves a gap in the numbering, for a fact that could not be recorded. */
   lose() {
     this.#sequence += 1;

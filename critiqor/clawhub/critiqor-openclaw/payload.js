@@ -64,7 +64,7 @@ function redactedStart(whole, start, redactor) {
  * @param {string} text
  * @param {number} length
  */
-function startOf(text, length) {
+export function startOf(text, length) {
   if (text.length <= length) return text;
   const last = text.charCodeAt(length - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? length - 1 : length);

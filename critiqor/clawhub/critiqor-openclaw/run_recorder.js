@@ -2,6 +2,7 @@
 
 import { Journal, runFiles } from "./journal.js";
 import { EventRouter } from "./event_router.js";
+import { Prompts } from "./prompts.js";
 import { RecordWriter } from "./record_writer.js";
 import { Snapshot } from "./snapshot.js";
 import { Witness } from "./witness.js";
@@ -10,18 +11,21 @@ import { Witness } from "./witness.js";
 
 /** Records events of one run until the process exits or `end` is called. */
 export class RunRecorder {
+  #witness;
+
   /**
    * @param {string} runId
    * @param {string} runsDir
    */
-  constructor(runId, runsDir, { makesFolder = true, witness = "" } = {}) {
+  constructor(runId, runsDir, { makesFolder = true, witness = "", prompts = false } = {}) {
     this.runId = runId;
     this.runsDir = runsDir;
+    this.#witness = witness;
     const connect = (/** @type {string} */ writer) => (witness ? new Witness(witness, writer) : null);
     this.journal = new Journal(runFiles(runsDir, runId), { makesFolder, witness: connect });
     this.snapshot = new Snapshot(runId, this.journal);
     this.records = new RecordWriter(this.journal, () => this.snapshot.schedule());
-    this.router = new EventRouter(this.records);
+    this.router = new EventRouter(this.records, prompts ? new Prompts((text) => this.journal.redact(text)) : null);
     /** @type {Set<string>} */
     this.announced = new Set();
     this.onExit = () => this.complete();
@@ -48,6 +52,17 @@ export class RunRecorder {
     if (mode === "full") this.records.hooksLive = true;
     // The first record of every process: without it, the evidence shows that no recorder was attached.
     this.records.write("recorder_attached", "extension_api", {}, { ...presence, redaction: this.journal.redaction });
+  }
+
+  /**
+   * Reports to another witness from now on: a guard can begin and end while a run is recorded.
+   * @param {string} address empty for none
+   */
+  reportTo(address) {
+    if (address === this.#witness) return;
+    this.#witness = address;
+    this.journal.witness?.leave();
+    this.journal.witness = address ? new Witness(address, this.journal.writer) : null;
   }
 
   /** Writes waiting records and updates session.json at once, when the process exits. */

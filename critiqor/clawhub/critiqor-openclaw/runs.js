@@ -7,7 +7,10 @@ import { ModelCalls } from "./models.js";
 import { AgentRunRecords } from "./record_writer.js";
 import { ToolCalls } from "./tools.js";
 
-/** @import { RecordWriter } from "./record_writer.js" */
+/**
+ * @import { Prompts } from "./prompts.js"
+ * @import { RecordWriter } from "./record_writer.js"
+ */
 
 /** @typedef {{ recorded: number, bySource: Record<string, number> }} FactReports How often a fact was reported. */
 
@@ -65,9 +68,11 @@ export class AgentRun {
    * @param {RecordWriter} writer
    * @param {string} key
    * @param {string | null} id
+   * @param {Prompts | null} prompts
    */
-  constructor(writer, key, id) {
+  constructor(writer, key, id, prompts) {
     this.key = key;
+    this.prompts = prompts; // null unless prompts are to be recorded
     this.records = new AgentRunRecords(writer, id);
     this.reports = new Reports();
     this.tools = new ToolCalls(this.records);
@@ -85,10 +90,15 @@ export class AgentRun {
 /** The agent runs whose state is kept. */
 export class Runs {
   #writer;
+  #prompts;
 
-  /** @param {RecordWriter} writer */
-  constructor(writer) {
+  /**
+   * @param {RecordWriter} writer
+   * @param {Prompts | null} [prompts]
+   */
+  constructor(writer, prompts = null) {
     this.#writer = writer;
+    this.#prompts = prompts;
     /** @type {Map<string, AgentRun>} */
     this.byKey = new Map();
     /** @type {Map<string | null, string>} */
@@ -108,7 +118,7 @@ export class Runs {
     let run = this.byKey.get(key);
     if (run === undefined) {
       if (this.byKey.size >= MAX_RUNS) this.#forgetOldest();
-      this.byKey.set(key, (run = new AgentRun(this.#writer, key, id)));
+      this.byKey.set(key, (run = new AgentRun(this.#writer, key, id, this.#prompts)));
     }
     // Only the first time: a late event of an earlier run must not make it the session's current run again.
     const { records } = run;

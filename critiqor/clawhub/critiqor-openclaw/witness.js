@@ -76,6 +76,12 @@ export class Witness {
     this.#socket = null;
   }
 
+  /** Reports nothing any more, although the recorder goes on. */
+  leave() {
+    this.#socket?.destroy();
+    this.#disconnect();
+  }
+
   /** The descriptor of the socket. Node has no public name for it; without one, writes are queued. */
   get #descriptor() {
     // Not kept: once the socket is closed, the number can be that of one of the agent's own files.

@@ -85,6 +85,9 @@ def _process_facts(event: Event) -> list[str]:
     payload = event.payload
     if event.event_type == EventType.STATE_TRANSITION:
         return [f"{_quote(payload.get('from'))} → {_quote(payload.get('to'))}"]
+    if event.event_type == EventType.PROCESS_OUTPUT:
+        lines = str(payload.get("text", "")).strip().rpartition("\n")[2]
+        return [f"“{_quote(lines)}”"] if lines else []
     known = {"pid": payload.get("pid"), "exit code": payload.get("exit_code")}
     return [f"{name} {value}" for name, value in known.items() if isinstance(value, int)]
 

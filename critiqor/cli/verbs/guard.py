@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from contextlib import ExitStack, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,13 @@ from critiqor.cli.options import (
     runs_dir_option,
 )
 from critiqor.cli.output import answer_line, say
+from critiqor.errors import CritiqorError
 
 if TYPE_CHECKING:
     from critiqor.live.announcements import Announcement
-    from critiqor.live.guard import Abort
     from critiqor.live.verdict import LiveLimit
+    from critiqor.openclaw import GatewayCalls
+    from critiqor.policy.policy_file import Policy
     from critiqor.run.store import Run, RunStore
 
 POLL_SECONDS = 0.2
@@ -67,6 +70,7 @@ def guard(
     """
     from critiqor.cli.alerts import LiveAlerts
     from critiqor.live.guard import Guard
+    from critiqor.recording.run_witness import GuardWitness
     from critiqor.run.store import RunStore
 
     policy = read_policy_option(policy_file)
@@ -83,12 +87,16 @@ def guard(
 
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    gateway = _Gateway(openclaw_command, arguments)
     following = Guard(
-        stores, policy, announce=announce, abort=_abort(openclaw_command, arguments), say=lambda text: say(text)
+        stores, policy, announce=announce, abort=gateway.abort, say=lambda text: say(text), witness=GuardWitness
     )
     with ExitStack() as held, suppress(KeyboardInterrupt):
         for store in stores:
             _hold(store, held)
+        held.callback(following.close)
+        held.callback(gateway.close)
+        gateway.prepare(policy)
         say(f"waiting for recordings in {', '.join(str(store.runs_dir) for store in stores)}; Ctrl-C ends the guard")
         while not ended.wait(POLL_SECONDS):
             following.step()
@@ -107,16 +115,34 @@ def _hold(store: RunStore, held: ExitStack) -> None:
     held.enter_context(exclusive(lock))
 
 
-def _abort(openclaw_command: str, arguments: tuple[str, ...]) -> Abort:
-    """Return what aborts an agent run of the selected OpenClaw, with its own credentials."""
-    from critiqor.openclaw import GatewayCalls, client_environment, find_openclaw
+class _Gateway:
+    """Calls of the gateway of the selected OpenClaw, with its own credentials."""
 
-    def abort(session_key: str | None, agent_run_id: str | None) -> str | None:
-        installation = find_openclaw(openclaw_command, os.environ)
-        command = [installation.command, *installation.arguments, *arguments]
-        return GatewayCalls(command, client_environment((), os.environ)).abort(session_key, agent_run_id)
+    def __init__(self, openclaw_command: str, arguments: tuple[str, ...]) -> None:
+        self._openclaw_command = openclaw_command
+        self._arguments = arguments
 
-    return abort
+    @cached_property
+    def _calls(self) -> GatewayCalls:
+        from critiqor.openclaw import GatewayCalls, client_environment, find_openclaw
+
+        installation = find_openclaw(self._openclaw_command, os.environ)
+        return GatewayCalls(installation, client_environment((), os.environ), self._arguments)
+
+    def prepare(self, policy: Policy) -> None:
+        """Prepare for aborts, if the policy may need them."""
+        if any(limit.action == "stop" for limit in policy.limits.given.values()):
+            with suppress(CritiqorError):  # it is reported when it is needed
+                self._calls.prepare()
+
+    def abort(self, session_key: str | None, agent_run_id: str | None) -> str | None:
+        """Abort an agent run. Return why that failed; None if it did not."""
+        return self._calls.abort(session_key, agent_run_id)
+
+    def close(self) -> None:
+        """End what was prepared."""
+        with suppress(CritiqorError):
+            self._calls.close()
 
 
 def _line(run: Run, news: Announcement | LiveLimit) -> str:

@@ -50,6 +50,12 @@ def monitor() -> None:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Finalize, then check the run against this policy; exit code 3 if it fails. It is also the --policy.",
 )
+@click.option(
+    "--capture",
+    type=click.Choice(["prompts"]),
+    multiple=True,
+    help="Also keep what the model is sent: system prompt, tools and messages, redacted.",
+)
 @click.option("--no-timeline", is_flag=True, help="Do not ask OpenClaw for its diagnostics timeline.")
 @click.option(
     "--deep-profile",
@@ -69,6 +75,7 @@ def openclaw(
     no_live: bool,
     finalizes: bool,
     check_file: Path | None,
+    capture: tuple[str, ...],
     no_timeline: bool,
     deep_profile: bool,
     **metadata: Any,
@@ -102,6 +109,7 @@ def openclaw(
         live=not no_live,
         policy=policy,
         timeline=not no_timeline,
+        captures_prompts="prompts" in capture,
         deep_profile=deep_profile,
         metadata=drop_unset(metadata),
     )

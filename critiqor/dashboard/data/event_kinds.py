@@ -24,6 +24,7 @@ _KINDS = {
     "error_event": "error",
     "process_start": "process",
     "process_end": "process",
+    "process_output": "process",
     "resource_usage": "process",
     "gateway_start": "process",
     "gateway_stop": "process",

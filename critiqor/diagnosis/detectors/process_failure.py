@@ -13,6 +13,11 @@ TYPE = "process_failure"
 MEANING = "the OpenClaw process crashed, was killed or exited with an error"
 SIGNAL_EXIT_BASE = 128
 """Minimum exit code of a process that a signal ended: 128 plus the number of the signal."""
+SHOWN_LINES = 3
+"""Lines of OpenClaw's output that are quoted."""
+MAX_QUOTED = 300
+MAX_LOOKED_AT = 8_000
+"""Maximum number of characters of the output that are looked at."""
 _MEMORY = {
     SIGNAL_EXIT_BASE + 9: " If nobody sent the SIGKILL, the system probably ran out of memory.",
     SIGNAL_EXIT_BASE + 6: " Node aborts like this when its heap is full.",
@@ -87,6 +92,9 @@ def _draft(recording: Recording, event: Event, severity: Severity) -> Draft:
     waiting = recording.open_calls
     running = f" `{waiting[0].tool}` was running." if waiting else ""
     last = recording.last_agent_event
+    lines = "" if stopped else _last_lines(recording.process_output)
+    printed = f" The last lines that it printed: “{lines}”." if lines else ""
+    output = [recording.process_output.event_id] if lines and recording.process_output is not None else []
     return Draft(
         type=TYPE,
         about=(reason,) if stopped else (reason, str(code)),
@@ -95,8 +103,8 @@ def _draft(recording: Recording, event: Event, severity: Severity) -> Draft:
         title="OpenClaw was interrupted while the agent was working"
         if stopped
         else f"OpenClaw failed: {excerpt(event.error or 'it did not end normally', 100)}",
-        explanation=f"{_observed(recording, stopped=stopped)}{running}{_MEMORY.get(code or 0, '')}",
-        evidence=cite_events([*(call.call for call in waiting[:3]), event.event_id]),
+        explanation=f"{_observed(recording, stopped=stopped)}{running}{_MEMORY.get(code or 0, '')}{printed}",
+        evidence=cite_events([*(call.call for call in waiting[:3]), *output, event.event_id]),
         first_bad_step=event.event_id,
         chain=[
             *([CausalStep(last.event_id, f"Last agent event: {last.event_type}", None)] if last is not None else []),
@@ -115,10 +123,17 @@ def _draft(recording: Recording, event: Event, severity: Severity) -> Draft:
 def _observed(recording: Recording, *, stopped: bool) -> str:
     if recording.last_agent_event is not None or stopped:
         return "Critiqor's supervisor saw the process end; the agent itself did not report it."
-    return (
-        "Critiqor's supervisor saw the process end before any agent activity. OpenClaw's output is not recorded: look "
-        "at the terminal, or at the log of the job that ran it."
-    )
+    seen = "Critiqor's supervisor saw the process end before any agent activity."
+    if recording.process_output is not None:
+        return seen
+    return f"{seen} OpenClaw's output is not recorded: look at the terminal, or at the log of the job that ran it."
+
+
+def _last_lines(output: Event | None) -> str:
+    """Return the last lines of what OpenClaw printed, on one line."""
+    text = output.payload.get("text") if output is not None else None
+    lines = [line for line in text[-MAX_LOOKED_AT:].split("\n") if line.strip()] if isinstance(text, str) else []
+    return excerpt(" / ".join(line.strip() for line in lines[-SHOWN_LINES:]), MAX_QUOTED)
 
 
 def _advice(recording: Recording, code: int) -> str:

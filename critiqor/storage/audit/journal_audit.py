@@ -14,7 +14,9 @@ from critiqor.storage.audit.statement import DIGEST_BYTES, RecorderStatement, St
 
 MAX_EXAMPLES = 20
 _ABSENT = bytes(DIGEST_BYTES)
-_OF_MONITOR = frozenset((EventType.PROCESS_START, EventType.PROCESS_END, "resource_usage", "backend_transcript"))
+_OF_MONITOR = frozenset(
+    (EventType.PROCESS_START, EventType.PROCESS_END, EventType.PROCESS_OUTPUT, "resource_usage", "backend_transcript")
+)
 """Lifecycle events that only the monitor writes."""
 
 
@@ -40,7 +42,7 @@ class JournalAudit:
             return
         recorder = self._known.get(writer)
         if recorder is None and self._statement.is_open:
-            self._facts.unreported += 1
+            self._facts.unreported += self._statement.covers(_time_of(event_id))
             return
         if recorder is None or not recorder.statement.is_of_tree:
             self._unknown.add(writer)
@@ -51,7 +53,7 @@ class JournalAudit:
             self._facts.changed += 1
             self._note(event_id)
         elif how == "unreported":
-            self._facts.unreported += 1
+            self._facts.unreported += self._statement.covers(_time_of(event_id))
         elif how == "inserted":
             self.observe_repeated(event_id)
 
@@ -158,6 +160,11 @@ class _Recorder:
         if missing > lost and not statement.has_ended and not self._seen[statement.produced - 1]:
             lost += 1
         return missing - lost, lost
+
+
+def _time_of(event_id: str) -> int:
+    """Return the time in an event id, in milliseconds since 1970."""
+    return int(event_id.split("_")[1], 36)
 
 
 def lifecycle_digest(event: Mapping[str, Any]) -> str:

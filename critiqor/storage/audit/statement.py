@@ -65,6 +65,15 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     """How many records of each recorder belong to the evidence of a run that was finalized while it was recorded; null
     for all of them."""
 
+    since: int | None = None
+    """When a guard began to count, in milliseconds since 1970; null for a monitor, which counts from the start."""
+    until: int | None = None
+    """When a guard ended before the recording did; null if it did not."""
+
+    def covers(self, moment: int) -> bool:
+        """Whether records of this time, in milliseconds since 1970, had to be reported."""
+        return (self.since is None or moment >= self.since) and (self.until is None or moment <= self.until)
+
     @property
     def is_valid(self) -> bool:
         """Whether its numbers agree with each other; those of a damaged file do not."""

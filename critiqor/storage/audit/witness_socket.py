@@ -77,8 +77,9 @@ class WitnessConnection:
 
 
 def witness_address(event: Mapping[str, Any]) -> str | None:
-    """Return the address of the monitor's socket that the event of a launch names; None for any other event."""
-    payload = event.get("payload") if event.get("event_type") == EventType.PROCESS_START else None
+    """Return the address of the socket that the event of a launch, or of a starting guard, names; None for others."""
+    has_address = event.get("event_type") in (EventType.PROCESS_START, EventType.GUARD_STARTED)
+    payload = event.get("payload") if has_address else None
     address = payload.get("witness") if isinstance(payload, dict) else None
     return address if isinstance(address, str) else None
 

@@ -1,0 +1,150 @@
+"""The witness of one run: listens to its recorders while it is recorded, and leaves a statement beside the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from critiqor.errors import CritiqorError
+from critiqor.model import EventType, now_ms
+from critiqor.openclaw import plugin_digest
+from critiqor.recording.witness import Witness
+from critiqor.run.lifecycle import append_lifecycle_event
+from critiqor.run.store import Run
+from critiqor.storage.atomic import write_json
+from critiqor.storage.audit.journal_audit import lifecycle_digest
+from critiqor.storage.audit.statement import StatementFile
+from critiqor.storage.lock import exclusive, is_sealed
+
+NOTICE_MS = 5_000
+"""Milliseconds in which recorders notice that a guard has begun; they look once a second."""
+
+
+class RunWitness:
+    """Counts what the recorders of a run produce, from `start` to `write_statement`."""
+
+    def __init__(self, run: Run, since: int | None = None) -> None:
+        """`since` is for a guard, which begins while the run is recorded: when it began, in milliseconds since 1970."""
+        self._since = since
+        self._run = run
+        self._paths = run.paths
+        self.listener: Witness | None = None
+        """What recorders report to; None if it could not be started."""
+        self._statement: StatementFile | None = None
+        self._plugin_digest = ""
+
+    def start(self, is_of_tree: Callable[[int], bool]) -> OSError | None:
+        """Start to listen. Return why that was not possible; a run without a witness is recorded all the same."""
+        try:
+            self._plugin_digest = plugin_digest()
+            self.listener = Witness(is_of_tree, self._since)
+            self._statement = StatementFile(self._paths.statement_path(self._run.id))
+        except OSError as error:
+            self.close()
+            self.listener = None
+            return error
+        return None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variable that names the socket for recorders."""
+        return {} if self.listener is None else {"CRITIQOR_WITNESS": str(self.listener.address)}
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What the event of the launch says about it, so that `critiqor finalize` can ask it."""
+        return {} if self.listener is None else {"witness": str(self.listener.address)}
+
+    def add_lifecycle_event(self, event: Mapping[str, Any]) -> None:
+        """Note a lifecycle event that was written into the run record."""
+        if self.listener is not None:
+            self.listener.add_lifecycle_event(event["event_id"], lifecycle_digest(event))
+
+    def write_statement(self, *, is_open: bool) -> None:
+        """Write what is known, unless the run was finalized in the meantime, which has asked for it.
+
+        `is_open` is whether recorders go on without the witness.
+        """
+        if self.listener is None or self._statement is None:
+            return
+        # A finalize that begins now waits until the statement is there, and one that has begun is left alone.
+        with exclusive(self._paths.lock_path):
+            status, has_cut = self._state()
+            altered = self._find_altered(self.listener, is_recorded=status == "MONITORING")
+            self.close()
+            if status == "MONITORING" or (status == "ABORTED" and not has_cut):
+                statement = self.listener.statement(altered, is_open=is_open)
+                until = now_ms() if self._since is not None and status == "MONITORING" else None
+                self._statement.write(msgspec.structs.replace(statement, until=until))
+
+    def close(self) -> None:
+        """Stop to listen."""
+        if self.listener is not None:
+            self.listener.close()
+
+    def discard(self) -> None:
+        """Stop to listen, without a statement."""
+        self.close()
+        self._paths.statement_path(self._run.id).unlink(missing_ok=True)
+
+    def _state(self) -> tuple[str, bool]:
+        """Return the status of the run, and whether the end of its evidence is fixed."""
+        try:
+            head = self._run.head()
+        except (CritiqorError, OSError):
+            return "MONITORING", False  # its record was damaged or removed, by somebody else
+        return head.status, head.cut is not None
+
+    def _find_altered(self, witness: Witness, *, is_recorded: bool) -> list[str]:
+        """Return files beside the journal that nobody but Critiqor may change, and that were changed."""
+        altered = []
+        if not witness.is_reachable():
+            altered.append("the socket on which recorders report")
+        try:
+            is_same = plugin_digest() == self._plugin_digest
+        except OSError:
+            is_same = False
+        if not is_same:
+            altered.append("the files of the recorder plugin")
+        if is_recorded and is_sealed(self._paths.session_lock_path(self._run.id)):
+            altered.append("the lock of session.json")
+        if is_recorded and not self._paths.active_path.exists():
+            altered.append("active_session.json")
+        return altered
+
+
+class GuardWitness:
+    """The witness of a run of an attached OpenClaw, from now on: recorders find its address beside the journal."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._address_path = run.paths.guard_path(run.id)
+        self._witness = RunWitness(run, now_ms() + NOTICE_MS)
+        # There is no launched process: any program of this user in which the plugin runs can be a recorder.
+        self.problem = self._witness.start(lambda pid: True)
+        """Why nothing is counted; None if it is."""
+        if self.problem is None:
+            try:
+                self.append({"event_type": EventType.GUARD_STARTED, "payload": self._witness.facts})
+                write_json(self._address_path, self._witness.facts)
+            except OSError as error:
+                self._witness.discard()
+                self.problem = error
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Write a lifecycle event into the run record, and remember it."""
+        written = append_lifecycle_event(self._run, event)
+        if written is not None:
+            self._witness.add_lifecycle_event(written)
+
+    def end(self) -> None:
+        """Write the statement, unless the run was finalized, which has asked for it."""
+        try:
+            self._address_path.unlink(missing_ok=True)
+            self._witness.write_statement(is_open=True)
+        except OSError:
+            pass  # the folder was removed, or the disk is full: the statement is missing, which is reported
+        finally:
+            self._witness.close()
