@@ -89,6 +89,7 @@ class RunPages:
             content=msgspec.to_builtins(found.event) if found else line,
             citing=[finding for finding in data.findings if event_id in finding.cited_events],
             page=1 if found is None else (found.number - 1) // PAGE + 1,
+            session=None if found is None else data.session_of(found.number),
         )
 
     def raw_event(self, request: Request) -> Response:

@@ -10,6 +10,7 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from critiqor.dashboard.pages.conversation_page import ConversationPage
 from critiqor.dashboard.pages.live import Live
 from critiqor.dashboard.pages.run_pages import RunPages
 from critiqor.dashboard.pages.runs_pages import RunsPages
@@ -32,6 +33,7 @@ _STATUS: dict[type[CritiqorError], int] = {
 def application(site: Site) -> Starlette:
     """Build the dashboard of a site. Every request passes `RequestGuard` first."""
     login, runs, run = Login(site), RunsPages(site), RunPages(site)
+    conversation = ConversationPage(site)
     timeline, trust, live = TimelinePage(site), TrustPage(site), Live(site)
     routes = [
         Route("/", login.front),
@@ -40,6 +42,8 @@ def application(site: Site) -> Starlette:
         Route("/runs", runs.list),
         Route("/compare", runs.compare),
         Route("/runs/{run_id}", run.overview),
+        Route("/runs/{run_id}/conversation", conversation.main),
+        Route("/runs/{run_id}/sessions/{session:path}", conversation.page),
         Route("/runs/{run_id}/diagnosis", run.diagnosis),
         Route("/runs/{run_id}/timeline", timeline.page),
         Route("/runs/{run_id}/evidence", run.evidence),
