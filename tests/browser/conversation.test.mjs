@@ -25,6 +25,17 @@ describe("the conversation", () => {
     assert.match(await visitor.text(), /Fix the test\./);
   });
 
+  test("of the overview has the false sentence, and one click or two keys lead to the event that proves it", async () => {
+    const proof = `/runs/${runs.claim}/events/${lastClaim().evidence[0]}`;
+    await visitor.go(`/runs/${runs.claim}`);
+    await visitor.follow(() => page.click("main a.claim.contradicted"));
+    assert.equal(visitor.path, proof);
+    await visitor.go(`/runs/${runs.claim}`);
+    await page.keyboard.press("j");
+    await visitor.follow(() => page.keyboard.press("Enter"));
+    assert.equal(visitor.path, proof);
+  });
+
   test("leads from the false sentence to the event that proves it with one click", async () => {
     await visitor.go(`/runs/${runs.claim}/conversation`);
     const sentence = await page.$("a.claim.contradicted");

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import Any
+from typing import Any, NamedTuple
 
+from critiqor.dashboard.data.conversations import Conversations, ShownEntry
 from critiqor.dashboard.data.event_index import EventFilter
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.data.search_terms import searchable_text
@@ -41,6 +42,7 @@ def overview_values(data: RunPageData) -> dict[str, Any]:
         "doubt": None if data.diagnosis is None or data.view.integrity.is_intact else data.view.integrity.explanation,
         "severities": _severities([finding for finding in data.findings if finding.extension is None]),
         "sessions": _sessions(data),
+        "exchange": _exchange(data),
     }
 
 
@@ -114,6 +116,35 @@ def _sessions(data: RunPageData) -> SessionTable | None:
     if data.diagnosis is None or data.verdict is None or not data.diagnosis.has_several_sessions:
         return None
     return session_table(data.diagnosis, data.verdict)
+
+
+class Exchange(NamedTuple):
+    """What the user asked first, and what the agent answered last, in the session to look at first."""
+
+    name: str | None
+    """The name of the session."""
+    request: ShownEntry | None
+    answer: ShownEntry | None
+    supported: int
+    """Number of claims of the answer that the recording supports."""
+
+
+def _exchange(data: RunPageData) -> Exchange | None:
+    """Return request and answer; None without an index, and if neither was recorded."""
+    if data.diagnosis is None or data.index() is None:
+        return None
+    conversations = Conversations(data)
+    try:
+        session = conversations.main()
+        if session is None:
+            return None
+        request, answer = conversations.message(session.request), conversations.message(session.answer)
+    except BrokenRecordError:
+        return None  # the diagnosis can still be read
+    supported = sum(
+        claim.status == "supported" for piece in (answer.pieces if answer else ()) for claim in piece.claims
+    )
+    return Exchange(conversations.name(session), request, answer, supported) if request or answer else None
 
 
 def _small_drawing(data: RunPageData) -> Drawing | None:
