@@ -203,6 +203,12 @@ class ConversationBuilder:
         return "agent" if text or payload.get("tool_calls") else None
 
 
+def is_user_message(event: Event) -> bool:
+    """Return whether an event is a message of the user with words in it."""
+    role = event.payload.get("role") or ("user" if event.event_type == "input" else "assistant")
+    return role == "user" and bool(message_text(event)) and not summarizes_history(message_text(event))
+
+
 def message_text(event: Event) -> str:
     """Return the text of a message, in which claims have their places."""
     return plain_text(event.payload.get("text"))

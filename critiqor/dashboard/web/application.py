@@ -14,6 +14,7 @@ from critiqor.dashboard.pages.conversation_page import ConversationPage
 from critiqor.dashboard.pages.live import Live
 from critiqor.dashboard.pages.run_pages import RunPages
 from critiqor.dashboard.pages.runs_pages import RunsPages
+from critiqor.dashboard.pages.sessions_pages import SessionsPages
 from critiqor.dashboard.pages.site import PACKAGE_FOLDER, Site
 from critiqor.dashboard.pages.timeline_page import TimelinePage
 from critiqor.dashboard.pages.trust_page import TrustPage
@@ -33,7 +34,7 @@ _STATUS: dict[type[CritiqorError], int] = {
 def application(site: Site) -> Starlette:
     """Build the dashboard of a site. Every request passes `RequestGuard` first."""
     login, runs, run = Login(site), RunsPages(site), RunPages(site)
-    conversation = ConversationPage(site)
+    conversation, sessions = ConversationPage(site), SessionsPages(site)
     timeline, trust, live = TimelinePage(site), TrustPage(site), Live(site)
     routes = [
         Route("/", login.front),
@@ -43,7 +44,9 @@ def application(site: Site) -> Starlette:
         Route("/compare", runs.compare),
         Route("/runs/{run_id}", run.overview),
         Route("/runs/{run_id}/conversation", conversation.main),
+        Route("/runs/{run_id}/sessions", sessions.of_run),
         Route("/runs/{run_id}/sessions/{session:path}", conversation.page),
+        Route("/sessions", sessions.of_all),
         Route("/runs/{run_id}/diagnosis", run.diagnosis),
         Route("/runs/{run_id}/timeline", timeline.page),
         Route("/runs/{run_id}/evidence", run.evidence),
