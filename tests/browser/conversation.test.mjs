@@ -107,3 +107,23 @@ test("without scripts, a conversation is complete and tool calls unfold", async 
   assert.doesNotMatch(text, /Unfold all/);
   await visitor.leave();
 });
+
+test("tags and notes are saved with scripts and without, and shown as text", async () => {
+  for (const javascript of [true, false]) {
+    const visitor = await Visitor.arrive({ javascript });
+    const { page } = visitor;
+    const open = (path) => page.goto(new URL(path, page.url()).href);
+    await open(`/runs/${runs.circles}`);
+    await page.$eval("#tags", (field) => { field.value = ""; });
+    await page.type("#tags", `shop, ${fixtures.markup.image.slice(0, 30)}`);
+    await Promise.all([page.waitForNavigation(), page.click("#save-annotations")]);
+    await open("/runs?tag=shop");
+    assert.deepEqual(await page.$$eval("#runs-table .tag", (tags) => tags.map((each) => each.textContent)), [fixtures.markup.image.slice(0, 30), "shop"]);
+    await open(`/runs/${runs.circles}/diagnosis`);
+    await Promise.all([page.waitForNavigation(), page.click(".judge button")]);
+    assert.match(await page.$eval("main", (main) => main.innerText), /You said that this finding is wrong/);
+    await Promise.all([page.waitForNavigation(), page.click(".judge button")]);
+    if (javascript) assert.deepEqual(await visitor.problems(), []);
+    await visitor.leave();
+  }
+});

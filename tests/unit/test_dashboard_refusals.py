@@ -29,6 +29,7 @@ from critiqor.run.store import RunStore
 SECRET_TEXT = b"npm test"
 """Text of every run that others must not see."""
 FILLED = {"token": "x", "event_id": "EVENT", "session:path": "agent:main:main", "link_id": "x", "visibility": "public"}
+FILLED |= {"finding_id": "finding_001", "judgement": "wrong"}
 
 
 class Address(NamedTuple):

@@ -21,6 +21,7 @@ from critiqor.privacy.visibility import OWNER, Viewer
 from critiqor.run.integrity import IntegrityCache, file_states
 from critiqor.run.store import Run, RunStore
 from critiqor.run.view import RunView
+from critiqor.storage.annotations import read_annotations
 
 UNREADABLE = "UNREADABLE"
 """Status of a run whose record cannot be read, as in `critiqor runs`."""
@@ -45,6 +46,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""
     """The first words of the first message of a user; empty if none was recorded early."""
     models: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    note: str = ""
     headline: str | None = None
     sessions: str | None = None
     """The worst session, whose trust it is, and how the others are judged; None if there are not several."""
@@ -75,6 +78,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""
     verdict: str = ""
     model: str = ""
+    tag: str = ""
     sort: str = ""
     """A key of `SORTS`, with a minus sign for the opposite order."""
     problem: str = ""
@@ -85,14 +89,14 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     def matches(self, row: RunRow) -> bool:
         """Return whether a run matches."""
-        words = " ".join(
-            (row.run_id, row.agent_id, row.task, row.headline or "", row.sessions or "", *row.problems, row.status)
-        ).lower()
+        named = (row.run_id, row.agent_id, row.task, row.note, row.headline or "", row.sessions or "", row.status)
+        words = " ".join((*named, *row.tags, *row.problems)).lower()
         return (
             all(word in words for word in self.text.lower().split())
             and self.agent in ("", row.agent_id)
             and self.verdict in ("", row.readiness or row.status.lower())
             and self.model in ("", *row.models)
+            and self.tag in ("", *row.tags)
             and self.problem in ("", *(row.problems or ("none",)))
             and self.tenant in ("", row.tenant_id)
             and (not self.since or row.created_at[:10] >= self.since)
@@ -177,7 +181,7 @@ class RunCatalog:
         state = file_states(run)
         known = self._rows.get(run.id)
         if known is None or known[0] != state:
-            known = self._rows[run.id] = (state, _read_row(self._view(run, OWNER)))
+            known = self._rows[run.id] = (state, _with_annotations(_read_row(self._view(run, OWNER)), run))
         return known[1]
 
 
@@ -190,6 +194,7 @@ def _refuse_links(run: Run) -> None:
     files = (
         run.record_path,
         paths.visibility_path(run.id),
+        paths.annotations_path(run.id),
         run.evidence_path,
         run.diagnosis_path,
         paths.journal_path(run.id),
@@ -254,6 +259,14 @@ def _read_row(view: RunView) -> RunRow:
             for session in diagnosis.sessions
         ),
     )
+
+
+def _with_annotations(row: RunRow, run: Run) -> RunRow:
+    try:
+        found = read_annotations(run.paths, run.id)
+    except BrokenRecordError:
+        return row  # its page says so
+    return msgspec.structs.replace(row, tags=tuple(found.tags), note=found.note) if found else row
 
 
 def _task_of(view: RunView, sessions: Sequence[SessionDiagnosis]) -> str:

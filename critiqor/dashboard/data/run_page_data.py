@@ -27,6 +27,7 @@ from critiqor.model.verdict import Verdict
 from critiqor.privacy.events import anonymous_coverage, anonymous_event
 from critiqor.privacy.replacements import anonymous_name
 from critiqor.run.view import RunView
+from critiqor.storage.annotations import Annotations, read_annotations
 from critiqor.timeline.reader.citations import FieldValue, read_cited_lines
 
 PAGE = 100
@@ -107,6 +108,14 @@ class RunPageData:
         except OSError as error:
             raise self._broken(error) from error
         return anonymous_coverage(coverage) if self.is_anonymous else coverage
+
+    @cached_property
+    def annotations(self) -> Annotations | None:
+        """What the user says about the run; None if it cannot be read. Only the user sees it."""
+        try:
+            return read_annotations(self.view.run.paths, self.run_id)
+        except BrokenRecordError:
+            return None
 
     def index(self, *, wait: bool = False) -> EventIndex | None:
         """Return the index if it is built. Wait for it if `wait` is set or the run is small."""

@@ -22,7 +22,7 @@ from critiqor.model.formatting import counted
 from critiqor.run.timing import compare_timings
 
 ROWS = 50
-FILTERS = ("q", "agent", "verdict", "model", "type", "tenant", "since", "until", "sort")
+FILTERS = ("q", "agent", "verdict", "model", "tag", "type", "tenant", "since", "until", "sort")
 """Filters of the list, by their names in the address."""
 BETTER = {"trust": 1, "findings": -1, "cost_usd": -1, "tokens": -1, "wall_ms": -1}
 """1 if more is better, -1 if less is better; other figures are neither."""
@@ -54,6 +54,7 @@ class RunsPages:
             agent=query_params.get("agent", ""),
             verdict=query_params.get("verdict", ""),
             model=query_params.get("model", ""),
+            tag=query_params.get("tag", ""),
             sort=query_params.get("sort", ""),
             problem=query_params.get("type", ""),
             tenant=query_params.get("tenant", ""),
@@ -73,6 +74,7 @@ class RunsPages:
             agents=sorted({row.agent_id for row in rows if row.status != UNREADABLE}),
             verdicts_found=list(dict.fromkeys(row.readiness or row.status.lower() for row in rows)),
             models=sorted({model for row in rows for model in row.models}),
+            tags=sorted({tag for row in rows for tag in row.tags}),
             sorting=Sorting("/runs", query, tuple(SORTS)),
             tenants=sorted(viewer.tenants) if len(viewer.tenants) > 1 else [],
             problems=sorted({problem for row in rows for problem in row.problems or ("none",)}),

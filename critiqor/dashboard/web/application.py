@@ -10,6 +10,7 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from critiqor.dashboard.pages.annotations_page import AnnotationsPage
 from critiqor.dashboard.pages.conversation_page import ConversationPage
 from critiqor.dashboard.pages.live import Live
 from critiqor.dashboard.pages.run_pages import RunPages
@@ -34,6 +35,7 @@ _STATUS: dict[type[CritiqorError], int] = {
 def application(site: Site) -> Starlette:
     """Build the dashboard of a site. Every request passes `RequestGuard` first."""
     login, runs, run = Login(site), RunsPages(site), RunPages(site)
+    annotations = AnnotationsPage(site)
     conversation, sessions = ConversationPage(site), SessionsPages(site)
     timeline, trust, live = TimelinePage(site), TrustPage(site), Live(site)
     routes = [
@@ -59,6 +61,8 @@ def application(site: Site) -> Starlette:
         Route("/runs/{run_id}/live/stream", live.stream),
         Route("/runs/{run_id}/trust", trust.page),
         Route("/runs/{run_id}/visibility/{visibility}", trust.publish, methods=["POST"]),
+        Route("/runs/{run_id}/annotations", annotations.save, methods=["POST"]),
+        Route("/runs/{run_id}/findings/{finding_id}/{judgement}", annotations.judge, methods=["POST"]),
         Route("/runs/{run_id}/links", trust.make_link, methods=["POST"]),
         Route("/runs/{run_id}/links/{link_id}/revoke", trust.revoke_link, methods=["POST"]),
         Route(ICON, _icon),
