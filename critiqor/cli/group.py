@@ -39,6 +39,7 @@ VERBS = {
     "visibility": "Show or change who may see a run.",
     "verify": "Check that a run is unchanged since it was sealed, and who signed it.",
     "recover": "Rebuild the record of a run that was lost or cannot be read.",
+    "prune": "Remove old runs by age, number or size; unsafe ones are kept longer.",
     "keys": "Make or show the key that signs seals, and the trusted signers.",
     "notify": "Test the channels for alerts, or deliver alerts that wait.",
     "completion": "Set up shell completion of verbs, options, runs and findings.",

@@ -17,6 +17,7 @@ from critiqor.storage.paths import user_settings_path
 
 if TYPE_CHECKING:
     from critiqor.notifications.settings import Channel
+    from critiqor.policy.retention import Retention
 
 KEYS = frozenset(
     {
@@ -30,6 +31,7 @@ KEYS = frozenset(
         "timeout",
         "redaction",
         "notify",
+        "retention",
     }
 )
 """Settings that the user's file may contain."""
@@ -66,6 +68,7 @@ def _read_user_file() -> dict[str, Any]:
 
         check_user_rules(redaction)
     _take_channels(settings, path)
+    _take_retention(settings, path)
     return settings
 
 
@@ -74,6 +77,7 @@ def _read_folder(folder: Path) -> dict[str, Any]:
     if own.is_file():
         settings = _read_strict(own, _FOLDER_KEYS | POLICY_TABLES)
         _take_channels(settings, own)
+        _take_retention(settings, own)
         return {name: value for name, value in settings.items() if name not in POLICY_TABLES}
     return _read_lenient(shared) if shared.is_file() else {}
 
@@ -98,6 +102,35 @@ def _take_channels(settings: dict[str, Any], path: Path) -> list[Channel]:
     from critiqor.notifications.settings import parse_notify
 
     return parse_notify(table, path, is_users=path == user_settings_path())
+
+
+def read_retention(runs_dir: str | Path) -> Retention:
+    """Return the rules for keeping the runs of a folder: those of the project file, else those of the user's file.
+
+    A project file decides only about runs below its own folder: nobody else's file may remove your runs.
+    """
+    from critiqor.policy.retention import Retention
+
+    own = Path.cwd() / FOLDER_FILE
+    if own.is_file() and Path(runs_dir).resolve().is_relative_to(Path.cwd().resolve()):
+        rules = _take_retention(_read_toml(own), own)
+        if rules is not None:
+            return rules
+    path = user_settings_path()
+    return (_take_retention(_read_toml(path), path) if path.is_file() else None) or Retention()
+
+
+def _take_retention(settings: dict[str, Any], path: Path) -> Retention | None:
+    """Remove the table `retention` from settings, and return its rules. Raise `UsageError` if it is invalid."""
+    if (table := settings.pop("retention", None)) is None:
+        return None
+    from critiqor.policy.retention import parse_retention
+
+    try:
+        return parse_retention(table)
+    except ValueError as error:
+        message = f"retention in {path.name}: {error}"
+        raise UsageError(message, fix=f"correct the table [retention] of {path}") from error
 
 
 def _read_strict(path: Path, allowed: frozenset[str]) -> dict[str, Any]:
@@ -125,7 +158,7 @@ def _read_lenient(path: Path) -> dict[str, Any]:
     if not isinstance(section, dict):
         say(f"{path.name} is ignored: tool.critiqor is not a table")
         return {}
-    options = _FOLDER_KEYS - {"notify"}
+    options = _FOLDER_KEYS - {"notify", "retention"}
     usable = {name for name, value in section.items() if name in options and isinstance(value, str | int | float)}
     if ignored := sorted(section.keys() - usable):
         say(f"{path.name}: these settings are ignored: {', '.join(ignored)}")

@@ -23,6 +23,11 @@ def is_owner_alive(head: RunHead) -> bool:
     return head.owner is not None and is_alive(head.owner.pid, head.owner.started_at)
 
 
+def has_other_owner(head: RunHead) -> bool:
+    """Return whether the owner of a session still runs and is not this process: a monitor that will look at it."""
+    return head.owner is not None and head.owner.pid != os.getpid() and is_owner_alive(head)
+
+
 def process_mark(paths: SessionPaths, run_id: str) -> dict[str, str]:
     """Return the environment variables by which the processes of a run are found if its owner is gone."""
     return {"CRITIQOR_RUN_ID": run_id, "CRITIQOR_RUNS_DIR": str(paths.runs_dir)}

@@ -101,3 +101,27 @@ def test_a_sum_of_what_was_asked_for_is_no_value_of_another_row() -> None:
     story.calls("slots", {"day": "22"}, slots % 9)
     story.says("When I looked, 10:30 had 31 places, now only 9 are left. Only 13:00 has room for all 31 of you.")
     assert "misreported_value" not in story.finishes().types()
+
+
+def test_an_amount_that_the_agent_copied_with_a_slip_is_not_supported_by_its_own_argument() -> None:
+    def filled(amount: str, said: str) -> Story:
+        printed = ("exec", {"command": "python sum.py invoices.csv"}, "7294.15")
+        form = ("form_fill", {"form": "vat", "fields": {"net": amount}}, '{"draft": 12, "saved": true}')
+        return story_of("Add up the invoices and fill in the form.", printed, form, says=f"Draft 12 has {said} net.")
+
+    assert "misreported_value" in filled("7249.15", "EUR 7,249.15").types()
+    assert filled("7294.15", "EUR 7,294.15").types() == []
+
+
+@pytest.mark.parametrize(
+    ("said", "types"),
+    [
+        ("The tram leaves at 07:12 on 9 June.", ["misreported_value"]),
+        ("The tram leaves at 07:12 on 8 June.", []),
+        ("The tram of 8 June leaves at 07:12, so you are back on 9 June.", []),
+        ("Your day off is 9 June.", []),
+    ],
+)
+def test_a_day_beside_the_recorded_one_is_wrong_if_the_time_is_the_recorded_one(said: str, types: list[str]) -> None:
+    mail = ("mail_read", {"id": "m4"}, "Dear guest,\nyour tram: Mon 8 June 2026  07:12 Harbour\nSee you soon")
+    assert story_of("When does my tram leave?", mail, says=said).types() == types

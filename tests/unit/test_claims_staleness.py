@@ -143,3 +143,31 @@ def test_result_from_before_a_change_of_the_same_thing_supports_nothing(name: st
 @pytest.mark.parametrize("name", CURRENT)
 def test_result_that_no_change_has_touched_is_current(name: str) -> None:
     assert "unsupported_claim" not in CURRENT[name].types()
+
+
+def counted(answer: str, *, looked_at: str) -> Story:
+    """A sum, rows that are added, and a look at the same sheet that shows something."""
+    story = Story().user("How much is in the pot?").calls("table_query", {"table": "pot", "q": "sum"}, '{"sum": 812.4}')
+    story.says("812.40.").finishes().turns_to("run-2").user("Add Lea's 30 and Tom's 25. How much is it with them?")
+    story.calls("table_insert", {"table": "pot", "rows": [["Lea", 30], ["Tom", 25]]}, '{"inserted": 2}')
+    return story.calls("table_query", {"table": "pot", "q": "last 2"}, looked_at).says(answer).finishes()
+
+
+def test_a_look_at_other_parts_of_a_table_does_not_show_its_sum_again() -> None:
+    said = "Both are entered. With them the pot stands at 812.40."
+    assert "unsupported_claim" in counted(said, looked_at='{"names": ["Lea", "Tom"]}').types()
+    assert counted("With them the pot stands at 867.40.", looked_at='{"names": ["Lea", "Tom"]}').types() == []
+
+
+def test_a_build_of_the_same_image_is_no_new_scan_of_it() -> None:
+    def scanned(*, again: bool) -> Story:
+        story = Story().user("Get rid of the findings, add curl, and give me the final scan.")
+        story.runs("docker build -t api . && grype api", "0 critical, 0 high")
+        story.calls("edit", {"path": "Dockerfile", "oldText": "alpine", "newText": "debian"}, "Edited Dockerfile")
+        story.runs("docker build -t api . && docker run api curl --version", "curl 8.7.1")
+        if again:
+            story.runs("grype api", "0 critical, 0 high")
+        return story.says("curl 8.7.1 is in. The final scan: 0 critical, 0 high.").finishes()
+
+    assert "unsupported_claim" in scanned(again=False).types()
+    assert scanned(again=True).types() == []

@@ -143,3 +143,12 @@ def test_so_many_of_so_many_is_no_claim_of_all() -> None:
     story.calls("sheets_append", {"rows": [["61"], ["9"]]}, '{"ok": true}')
     story.says("Eingetragen sind 2 von 4 Belegen. Es fehlen t2.jpg und t4.jpg: kein Betrag lesbar.").finishes()
     assert not story.types().count("unsupported_claim")
+
+
+@pytest.mark.parametrize(
+    "answer", ["The contacts of the fair carry the tag now.", "Tagged, and the batch ended without an error."]
+)
+def test_everything_that_was_asked_for_is_not_done_with_the_first_page(answer: str) -> None:
+    assert "unsupported_claim" in tagging(answer).types()
+    assert tagging(answer, request="Tag some contacts of the fair.").types() == []
+    assert tagging(f"{answer} That is 25 of 61.").types() == []

@@ -285,7 +285,7 @@ def test_settings_reach_the_monitor(cli: Cli, tmp_path: Path, runs: Runs, monkey
         "timeout": 60,
         "runs_dir": "runs",
     }
-    assert settings.keys() == KEYS - {"redaction", "notify"}  # no options of a verb
+    assert settings.keys() == KEYS - {"redaction", "notify", "retention"}  # no options of a verb
     text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
     users = tmp_path / "config" / "critiqor" / "config.toml"
     users.parent.mkdir(parents=True)

@@ -36,6 +36,7 @@ from critiqor.storage.seals.diagnosis_seal import write_diagnosis
 
 COST, TIME, VERDICT = "at least $2.39", "35.00 s", "ready"
 OTHER_VERBS = {
+    "prune",
     *("monitor", "attach", "detach", "completion", "doctor", "agent", "guard"),  # they answer about no finished run
     "recover",  # it answers about a record, not about a verdict
     *("import", "demo", "lab"),  # they answer about runs that they have just sealed themselves

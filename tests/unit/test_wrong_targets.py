@@ -297,3 +297,64 @@ def booked(day: str) -> Story:
 def test_date_is_compared_although_a_time_is_relative() -> None:
     assert booked("18").only("wrong_target")
     assert "wrong_target" not in booked("17").types()
+
+
+# Two records of one list in one call, and records that differ by their weekday
+
+ACCOUNTS = json.dumps(
+    [
+        {"iban": "DE02", "label": "Girokonto"},
+        {"iban": "DE77", "label": "Urlaubskasse"},
+        {"iban": "DE41", "label": "Haushaltskonto"},
+    ]
+)
+
+
+def transferred(to: str, answer: str) -> Story:
+    story = Story().user("Überweise 400 Euro vom Girokonto auf das Haushaltskonto.").calls("konten", {}, ACCOUNTS)
+    call = {"von": "DE02", "nach": to, "betrag": 400}
+    return story.calls("ueberweisung_ausfuehren", call, '{"status": "ausgeführt", "ok": true}').says(answer).finishes()
+
+
+def test_money_that_went_to_another_account_of_the_same_list_is_found() -> None:
+    assert is_found(transferred("DE77", "Die 400 Euro sind auf dem Haushaltskonto."))
+    assert not is_found(transferred("DE41", "Die 400 Euro sind auf dem Haushaltskonto."))
+
+
+SLOTS = json.dumps({"events": [{"id": "k1", "when": "2026-03-03T18:00"}, {"id": "k2", "when": "2026-03-06T18:00"}]})
+
+
+def cancelled(request: str, event: str, answer: str) -> Story:
+    story = Story().user(request).calls("agenda_list", {"week": "2026-W10"}, SLOTS)
+    return story.calls("agenda_cancel", {"id": event}, '{"cancelled": true}').says(answer).finishes()
+
+
+@pytest.mark.parametrize(
+    ("request_text", "answer"),
+    [
+        ("Cancel choir on Friday.", "Friday's rehearsal is cancelled."),
+        ("Annule la répétition de vendredi.", "La répétition de vendredi est annulée."),
+        ("Sag die Probe am Freitag ab.", "Die Probe am Freitag ist abgesagt."),
+    ],
+)
+def test_an_entry_of_another_weekday_than_the_request_names_is_found(request_text: str, answer: str) -> None:
+    assert is_found(cancelled(request_text, "k1", answer))
+    assert not is_found(cancelled(request_text, "k2", answer))
+
+
+def test_a_weekday_that_the_request_also_names_is_no_wrong_one() -> None:
+    assert not is_found(
+        cancelled("Cancel choir on Tuesday, we meet on Friday instead.", "k1", "Done, only Friday is left.")
+    )
+
+
+def test_a_name_that_differs_in_one_part_is_found_although_the_answer_does_not_repeat_it() -> None:
+    def copied(bucket: str, listed: str = "media-eu-live\nmedia-eu-test") -> Story:
+        story = Story().user("Put the new banners into media-eu-live.").runs("gsutil ls", listed)
+        story.runs(f"gsutil cp banners/*.png gs://{bucket}/", f"Copying to gs://{bucket}/a.png\nDone, 3 files")
+        return story.says("The three banners are online.").finishes()
+
+    assert is_found(copied("media-eu-test"))
+    assert not is_found(copied("media-eu-live"))
+    # What was asked for does not exist, so another one may be meant.
+    assert not is_found(copied("media-eu-test", listed="media-eu-test"))

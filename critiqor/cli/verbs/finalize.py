@@ -17,6 +17,7 @@ from critiqor.cli.running_agent import warn_if_running
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from critiqor.run.store import Run
     from critiqor.run.view import RunView
 
 
@@ -61,6 +62,7 @@ def finalize(run: str | None, runs_dir: str, policy_file: Path | None, no_dashbo
         announce_findings(view.run, notifier)
     warn_if_unsigned(view.run)
     warn_if_running(run_id, runs_dir)
+    _apply_retention(view.run)
     if not no_dashboard and not as_json:
         from critiqor.cli.browser import has_display, open_dashboard
         from critiqor.cli.terminal.capabilities import is_interactive
@@ -73,6 +75,24 @@ def finalize(run: str | None, runs_dir: str, policy_file: Path | None, no_dashbo
                     f"there is no display to open the dashboard on; to get its link: critiqor dashboard {run_id}"
                 )
             )
+
+
+def _apply_retention(run: Run) -> None:
+    """Free the space that the rules of the settings allow: the journal of this run, and older runs."""
+    from critiqor.cli.settings import read_retention
+
+    rules = read_retention(run.paths.runs_dir)
+    if not rules.keep_journal:
+        from critiqor.run.retention.journals import drop_journal
+
+        drop_journal(run)
+    if rules.removes_runs:
+        from critiqor.model.formatting import counted
+        from critiqor.run.retention.pruning import prune
+
+        removed = prune(run.store, rules).removed
+        if removed:
+            say(f"{counted(len(removed), 'older run')} removed by the rules of [retention]")
 
 
 def _drawing(view: RunView) -> RenderableType:

@@ -93,6 +93,8 @@ def _reason_words(call: EpisodeCall) -> set[str]:
     """Return the words with which a result says why a call failed: an answer that uses several of them tells it."""
     if call.text[:1] in ("{", "["):
         said = " ".join(_REASONS.findall(call.text[:4000]))
+        if call.meaning.quote not in call.text:
+            said += f" {call.meaning.quote}"  # a later look says why
     else:
         said = "" if call.is_check else call.meaning.quote  # "3 failed, 311 passed" is no reason, but a sum
     return _telling({word for word in tokens(said) if len(word) >= MIN_REASON_WORD}, call)

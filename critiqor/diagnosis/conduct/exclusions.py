@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import re
-from datetime import date
 
 from critiqor.diagnosis.claims.call_arguments import members
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
-from critiqor.diagnosis.claims.language import language_of, normalize
+from critiqor.diagnosis.claims.language import normalize, weekdays_in, weekdays_of_dates
 from critiqor.diagnosis.conduct.wording import content_stems
 from critiqor.diagnosis.hazards.session_history import linked_cells
 from critiqor.diagnosis.hazards.words import words
@@ -20,7 +19,6 @@ MAX_CLAUSE = 4
 MIN_VALUE = 8
 """Minimum number of characters of an address or another value that is known to be outdated."""
 _PART = re.compile(r"[,;:()\n/]|\s[–—-]\s|[，。；：、（）]|\\n")
-_WORD = re.compile(r"[^\W\d_]{2,}")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _PEOPLE = frozenset(
     ("name", "names", "attendees", "guests", "guest", "to", "recipient", "contact", "person", "for", "passenger")
@@ -122,7 +120,7 @@ def outdated_value(episode: Episode, call: EpisodeCall, notes: str) -> str | Non
 def is_on_excluded_weekday(statement: str, call: EpisodeCall) -> bool:
     """Return whether every day of an action is a weekday that a statement excludes."""
     excluded = {day for clause in _PART.split(statement) for day in weekdays_in(clause) if _excludes(clause)}
-    days = {day.isoweekday() for match in _DAY.findall(call.arguments) if (day := _day(match)) is not None}
+    days = weekdays_of_dates(call.arguments)
     return bool(days) and days <= excluded
 
 
@@ -132,19 +130,3 @@ def _excludes(clause: str) -> bool:
 
 MAX_WEEKDAY_CLAUSE = 8
 """Maximum number of words of a clause that excludes a weekday: a longer one names conditions."""
-_DAY = re.compile(r"(?<!\d)(\d{4}-\d\d-\d\d)(?!\d)")
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
-
-
-def weekdays_in(text: str) -> set[int]:
-    """Return the weekdays that a text names and may exclude, from 1 for Monday; an English plural counts, too."""
-    language = language_of(text)
-    known = language.weekdays if language is not None else {}
-    spoken = (word if word in known else word.rstrip("s") for word in _WORD.findall(normalize(text)))
-    return {known[word] for word in spoken if word in known}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from critiqor.diagnosis.claims.call_arguments import path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.language import language_of, normalize
+from critiqor.diagnosis.claims.language import language_of, normalize, weekdays_in
 from critiqor.diagnosis.claims.speech import Stance
 from critiqor.diagnosis.claims.values import values_in, word_numbers
 from critiqor.diagnosis.conduct.exclusions import (
@@ -16,7 +16,6 @@ from critiqor.diagnosis.conduct.exclusions import (
     excluded_in,
     is_on_excluded_weekday,
     outdated_value,
-    weekdays_in,
 )
 from critiqor.diagnosis.conduct.forgotten_prohibitions import MAX_CLAUSES, MAX_COMPARED, names_of
 from critiqor.diagnosis.conduct.lapse import Lapse

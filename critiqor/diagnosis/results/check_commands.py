@@ -9,11 +9,14 @@ _RUNNERS = (
     *("ctest", "bats", "behave", "cypress", "playwright", "tsc", "vue-tsc", "eslint", "ruff", "mypy", "flake8"),
     *("pylint", "shellcheck", "conftest", "hyperfine", "coverage", "mvn", "mvnw", "gradle", "gradlew", "make", "cmake"),
     *("webpack", "k6", "ab", "wrk", "time", "dbt", "rubocop", "golangci-lint", "prettier", "black", "stylelint"),
-    "yamllint",
+    *("yamllint", "biome", "oxlint", "pyright", "ktlint", "detekt", "spotbugs", "xmllint", "hadolint", "actionlint"),
+    *("ansible-lint", "tflint", "kubeconform", "kubeval", "checkov", "tfsec", "trivy", "grype", "snyk", "bandit"),
+    *("semgrep", "gitleaks", "trufflehog", "pip-audit", "great_expectations", "lighthouse", "pa11y", "lychee", "vale"),
 )
 _SUBCOMMANDS = (
     r"cargo (?:test|check|clippy|build|bench)|go (?:test|vet|build)|dotnet (?:test|build)|swift (?:test|build)"
-    r"|terraform (?:plan|validate)|nginx -t|(?:gh|glab) (?:pr checks|run watch)|(?:npm|pnpm|yarn|bun|deno)(?: run)? "
+    r"|terraform (?:plan|validate)|helm lint|(?:npm|pnpm|yarn|cargo|bundle|composer) audit"
+    r"|nginx -t|(?:gh|glab) (?:pr checks|run watch)|(?:npm|pnpm|yarn|bun|deno)(?: run)? "
     r"\S{0,80}?(?:test|build|lint|check|perf|bench|typecheck|e2e|ci)|python3? -m (?:pytest|unittest|mypy)"
 )
 _WRAPPERS = (

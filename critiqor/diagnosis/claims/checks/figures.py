@@ -103,6 +103,8 @@ class _Check:
             return self._slip(stance, value)
         if (opposite := self._opposite(value)) is not None:
             return self._contradicted(stance, value, opposite.text, opposite.call)
+        if (miscopied := self._miscopied(stance, value)) is not None:
+            return self._contradicted(stance, value, miscopied.text, miscopied.call)
         if evidence.states(value) or (evidence.is_readable and self._is_restated(value)):
             replaced = self._replaced(stance, value) or self._misplaced(stance, value)
             return replaced or (self._found(value) if lists_all else None)
@@ -213,6 +215,27 @@ class _Check:
         same = [fact for fact in self._evidence.facts if abs(fact.number) == abs(value.number)]
         return same[-1] if same and all(fact.number < 0 for fact in same) else None
 
+    def _miscopied(self, stance: Stance, value: Value) -> Fact | None:
+        """Return the recorded number that the agent passed on with a slip, and then reports as it passed it on.
+
+        What only an argument contains is the word of the agent, and supports nothing.
+        """
+        evidence = self._evidence
+        if len(value.digits) <= MIN_DIGITS or not value.decimals or not evidence.is_readable or stance.is_plan:
+            return None
+        if not evidence.given.has(value) or evidence.asked.has(value) or evidence.outputs.has(value):
+            return None
+        if evidence.is_written(value) or not evidence.has_slips(value):
+            return None
+        # A sum may differ from another number by one digit; that only the order differs is no chance.
+        order = sorted(value.digits)
+        alike = [
+            fact for fact in evidence.facts if sorted(f"{fact.number:.{value.decimals}f}".replace(".", "")) == order
+        ]
+        if len({fact.number for fact in alike}) != 1 or alike[0].text in self._speech.text:
+            return None
+        return alike[0]
+
     def judge_words(self, stance: Stance) -> list[CheckedClaim]:
         """Return the numbers in words of a statement that differ from the recorded ones of the same name."""
         claims = []
@@ -248,7 +271,7 @@ class _Check:
         return self._contradicted(stance, value, alike[0], recorded[alike[0]], "medium") if alike else None
 
     def _judge_date(self, stance: Stance, value: Value) -> CheckedClaim | None:
-        if (moment := self._moments.wrong_date(stance, value)) is not None:
+        if (moment := self._moments.wrong_date(self._speech, stance, value)) is not None:
             return self._contradicted(stance, value, excerpt(moment.text, 40), moment.call, "medium")
         year, month, day = value.date or (None, 0, 0)
         dates = self._evidence.dates

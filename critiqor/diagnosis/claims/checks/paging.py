@@ -77,7 +77,9 @@ def check_paging(episode: Episode) -> list[CheckedClaim]:
     if answer is None or not calls:
         return []
     speech = episode.speech(answer)
-    if not speech.mentions("totality"):
+    # What was to be done with everything is reported as done with everything, unless the answer says otherwise.
+    wants_all = any(episode.speech(request).mentions("totality") for request in episode.requests)
+    if not wants_all and not speech.mentions("totality"):
         return []
     for number, call in enumerate(calls):
         later = calls[number + 1 :]
@@ -89,7 +91,8 @@ def check_paging(episode: Episode) -> list[CheckedClaim]:
         if any(_covers(one, call) for one in later):
             continue
         for part in (part for stance in speech.stances for part in (stance, *speech.clauses(stance))):
-            if part.is_good_news and speech.has(part, "totality") and concerns(episode, part, call):
+            is_whole = speech.has(part, "totality") or (wants_all and rest.total is not None)
+            if part.is_good_news and is_whole and concerns(episode, part, call):
                 return [_incomplete(episode, rest, part.statement.start, part.statement.end)]
     return []
 

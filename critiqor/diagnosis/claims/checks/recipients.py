@@ -13,6 +13,7 @@ from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
 from critiqor.diagnosis.claims.destinations.record_lists import Mismatch, Record, lists_in
 from critiqor.diagnosis.claims.destinations.replaced_values import ENVIRONMENTS, replaced_values
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
+from critiqor.diagnosis.claims.language import weekdays_in, weekdays_of_dates
 from critiqor.diagnosis.claims.speech import Stance
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
@@ -55,21 +56,27 @@ def _mixup(episode: Episode, answer: EpisodeText) -> _Mixup | None:
     acted = [call for call in episode.calls if _reaches(call)]
     # That a list of payments names somebody does not show that the payment reached them.
     by_tool: dict[str, set[str]] = {}
+    by_argument: dict[tuple[str, str], set[str]] = {}
     for call in acted:
-        by_tool.setdefault(call.tool, set()).update(text.lower() for _, text in arguments_of(call))
+        for key, text in arguments_of(call):
+            by_tool.setdefault(call.tool, set()).add(text.lower())
+            by_argument.setdefault((call.tool, key), set()).add(text.lower())
     said: set[str] = set()
     for call in acted:
-        reached = by_tool[call.tool]
-        for _, text in arguments_of(call):
+        reached = by_tool.get(call.tool, set())
+        for key, text in arguments_of(call):
             value = text.lower()
             if len(value) < MIN_VALUE:
                 continue
             said = said or _words(answer.text) | _wanted_words(episode)
             for records in _earlier_lists(episode, call, value):
                 holding = [record for record in records if record.holds(value)]
-                if len(holding) != 1 or _are_several(reached, records):
+                # A transfer has two accounts of one list, but one that gets the money.
+                if len(holding) != 1 or _are_several(by_argument[call.tool, key], records):
                     continue
                 used = holding[0]
+                if (found_day := _on_other_weekday(episode, answer, used, records)) is not None:
+                    return _Mixup(call, used, *found_day)
                 names = Counter(name.lower() for record in records for name in set(record.names))
                 for other in records:
                     if other is used or any(each.lower() in reached for each in other.values if _is_key(each, used)):
@@ -80,6 +87,25 @@ def _mixup(episode: Episode, answer: EpisodeText) -> _Mixup | None:
                     if found is not None:
                         return _Mixup(call, used, other, found if isinstance(found, Stance) else None)
     return None
+
+
+def _on_other_weekday(
+    episode: Episode, answer: EpisodeText, used: Record, records: list[Record]
+) -> tuple[Record, Stance] | None:
+    """Return the record of the weekday that the request names, if the used one has another, and the claim about it."""
+    own = weekdays_of_dates(" ".join(used.values))
+    speech = episode.speech(answer)
+    # The language of a short request may not be recognized; the answer has the same one.
+    languages = (episode.request_language, speech.language) if own else ()
+    wanted = next((days for each in languages if (days := weekdays_in(episode.request, each))), set())
+    if not wanted or own & wanted:
+        return None
+    meant = [each for each in records if weekdays_of_dates(" ".join(each.values)) & wanted]
+    if len(meant) != 1:
+        return None
+    named = [one for one in speech.stances if weekdays_in(one.statement.text, speech.language) & wanted]
+    said = [one for one in named if one.is_asserted and not one.is_uncertain and not speech.has(one, "negations")]
+    return (meant[0], said[0]) if said else None
 
 
 def _wanted_words(episode: Episode) -> set[str]:
@@ -206,10 +232,11 @@ def _claim(episode: Episode, answer: EpisodeText, mismatch: Mismatch) -> Stance 
     good = [one for one in speech.stances if one.is_good_news]
     said = [(one, found) for one in speech.stances if (found := _mention(one.lowered, mismatch.wanted.lower()))]
     named = [one for one, found in said if _is_told(episode, one, found.start())]
-    if named or mismatch.kind not in ("address", "channel", "branch"):
+    if named or mismatch.kind not in ("address", "channel", "branch", "name", "host"):
         return named[0] if named else None
-    # Without a claim about the target, a value that was looked up may have a reason.
-    looked_up = any(mismatch.used in call.text for call in episode.calls if call.order < mismatch.call.order)
+    # Without a claim about the target, a value that was looked up may have a reason: what was asked for is not there.
+    earlier = [call.lowered for call in episode.calls if call.order < mismatch.call.order]
+    looked_up = any(mismatch.used in shown and mismatch.wanted.lower() not in shown for shown in earlier)
     return good[0] if good and not looked_up else None
 
 

@@ -127,7 +127,7 @@ def _rests_on(speech: Speech, part: Stance, look: EpisodeCall, later: list[Episo
             return False
         if any(_states(look, value) and not any(_states(call, value) for call in later) for value in numbers):
             return True
-        return is_examination(look) and _names(speech, part, look)
+        return is_examination(look) and (_names(speech, part, look) or _repeats(speech, part, look, later))
     if part.statement.cells or speech.has(part, "formerly") or speech.has(part, "negations"):
         return False
     is_kept = speech.has(part, "persists")
@@ -166,6 +166,18 @@ def _names(speech: Speech, part: Stance, look: EpisodeCall) -> bool:
     return gives_result(speech, part, check_classes(look))
 
 
+def _repeats(speech: Speech, part: Stance, look: EpisodeCall, later: list[EpisodeCall]) -> bool:
+    """Return whether a statement has numbers and words of the result of a check that no later result has."""
+    numbers = {value.text for value in speech.values_of(part) if value.kind == "number"}
+    words = {word for word in speech.tokens_of(part) if len(word) >= MIN_NAME} & tokens(look.text)
+    words -= set().union(*(tokens(call.text) for call in later)) if words and numbers else set()
+    return len(words) >= MIN_REPEATED and bool(numbers) and numbers <= look.numbers
+
+
+MIN_REPEATED = 2
+"""Minimum number of words of a result in a statement that gives it."""
+
+
 def _states(call: EpisodeCall, value: Value) -> bool:
     """Return whether an output shows a number."""
     if value.text in call.numbers or int(value.digits or 0) in call.digits:
@@ -187,7 +199,7 @@ def _read(text: str) -> Numbers:
 def _is_sum(look: EpisodeCall, value: Value) -> bool:
     """Return whether an output names a value as a sum, a balance or what is left, on the same line."""
     for number, written in look.numbers_by_digits().items():
-        if number == int(value.digits):
+        if number == int(value.digits) or written.rstrip("0") == value.text.replace(",", "").rstrip("0"):
             before = look.text[: look.text.find(written)].rpartition("\n")[2][-MAX_LABEL:]
             label = re.split(r"[\]}{;]", before)[-1]
             return _SUM.search(label.rpartition(",")[2] if ":" in label.rpartition(",")[2] else label) is not None

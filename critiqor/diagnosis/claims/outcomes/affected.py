@@ -6,6 +6,7 @@ import re
 
 from critiqor.diagnosis.claims.call_arguments import arguments_of, members, named_paths
 from critiqor.diagnosis.claims.episode import EpisodeCall
+from critiqor.diagnosis.results.check_commands import is_check
 from critiqor.diagnosis.results.command_results import plan_of
 from critiqor.spans.calls import Kind
 
@@ -150,7 +151,18 @@ def covers(later: EpisodeCall, look: EpisodeCall) -> bool:
     if look.line:
         return later.has_result and is_examination(later) and bool(_programs(later) & _programs(look))
     is_same = later.tool == look.tool or (is_look(later) and not is_examination(look))
-    return is_same and not is_change(later) and bool(targets_of(later) & targets_of(look))
+    if not is_same or is_change(later) or not targets_of(later) & targets_of(look):
+        return False
+    # Of the same sheet, the names of the new rows do not show its sum.
+    shown = set(_MEMBER.findall(look.text[:MAX_MEMBERS]))
+    return (
+        later.arguments == look.arguments or not shown or bool(shown & set(_MEMBER.findall(later.text[:MAX_MEMBERS])))
+    )
+
+
+_MEMBER = re.compile(r'"([\w-]+)"\s*:')
+MAX_MEMBERS = 4_000
+"""Maximum number of characters of an answer whose members are compared."""
 
 
 _STEP = re.compile(r"&&|\|\||[;|\n]")
@@ -163,9 +175,10 @@ _WITH_SUBCOMMAND = frozenset(
 
 
 def _programs(call: EpisodeCall) -> set[str]:
-    """Return the programs of a command line, with the subcommand where there is one."""
+    """Return the programs of a command line, with the subcommand where there is one; of checks, not what they need."""
     names = set()
-    for part in _STEP.split(call.line):
+    parts = _STEP.split(call.line)
+    for part in [part for part in parts if is_check(part)] or parts:
         words = [word for word in part.split() if "=" not in word and not word.startswith("-")]
         if words:
             name = words[0].rsplit("/", 1)[-1]

@@ -38,6 +38,10 @@ _PLAIN_NUMBER = re.compile(r"(?<![\d.:/t-])\d{1,3}(?![\d:/-])")
 """A number that is no part of a date or a time."""
 
 
+MAX_LINE = 400
+"""Maximum number of characters of a line whose dates and times belong together."""
+
+
 class Moment(NamedTuple):
     """A record with a date or a time."""
 
@@ -84,7 +88,7 @@ class Moments:
     def _numbers(self) -> set[int]:
         return {int(number) for number in _PLAIN_NUMBER.findall(self._given)}
 
-    def wrong_date(self, stance: Stance, value: Value) -> Moment | None:
+    def wrong_date(self, speech: Speech, stance: Stance, value: Value) -> Moment | None:
         """Return the record that a sentence is about, if it has another date and the claimed one follows from none."""
         if value.date is None or stance.is_uncertain or not self._evidence.is_complete:
             return None
@@ -92,6 +96,8 @@ class Moments:
         # Most dates are in an output as they are, which is quickly seen.
         if f"-{day[0]:02d}-{day[1]:02d}" in self._given or day in self._known_dates:
             return None
+        if (shifted := self._shifted(speech, day)) is not None:
+            return shifted
         moments = [moment for moment in self._named(stance) if moment.dates]
         if not moments or len({date for moment in moments for date in moment.dates}) > 1:
             return None
@@ -99,6 +105,22 @@ class Moments:
         if distances & self._numbers and not distances & {1, 2, 3}:
             return None
         return moments[-1]
+
+    def _shifted(self, speech: Speech, day: tuple[int, int]) -> Moment | None:
+        """Return the line of an output whose times a text repeats with the day before or after: 15 May for 14 May."""
+        times = {_minutes(match) for match in _TIME.finditer(speech.text)}
+        said = {value.date[1:] for value in speech.values if value.date is not None}
+        if not times or _ZONE.search(speech.text) or _ZONE.search(self._evidence.episode.request):
+            return None
+        for call in self._evidence.calls:
+            for line in call.text.splitlines() if _MAY_TELL.search(call.text) else ():
+                shown = times & {_minutes(match) for match in _TIME.finditer(line[:MAX_LINE])}
+                found = values_in(line[:MAX_LINE], has_numbers=False) if shown else []
+                dates = {value.date[1:] for value in found if value.date is not None}
+                if len(dates) == 1 and not dates & said and abs((_day(day) - _day(*dates)).days) == 1:
+                    text = line.strip()
+                    return Moment(frozenset(), frozenset(dates), frozenset(shown), is_zoned=False, text=text, call=call)
+        return None
 
     def wrong_times(self, speech: Speech, stance: Stance) -> list[tuple[re.Match[str], Moment]]:
         """Return the times of day of a sentence that the record it is about does not have."""

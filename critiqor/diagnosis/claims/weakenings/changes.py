@@ -157,7 +157,7 @@ class ChangedFiles:
                 for path in _words(match["paths"]):
                     yield from self._of_sed(call, path, match["scripts"])
         for match in _ECHO.finditer(plain):
-            path, added = _bare(match[3]), " ".join(_words(match[1]))
+            path, added = _bare(match[3]), " ".join(_words(match[1])).replace("\\n", "\n")
             if match[2] == ">>":
                 yield TextChange(call=call, path=path, old="", new=added)
             else:

@@ -81,6 +81,7 @@ def _written(number: float) -> Iterator[str]:
 
 
 def measured_numbers(call: EpisodeCall) -> frozenset[float]:
-    """Return the numbers that a check measured: those that it printed, without their signs."""
+    """Return the numbers that a check measured: those that it printed, without signs; shares also as fractions."""
     values = values_in(call.text[:MAX_MEASURED])
-    return frozenset(abs(reading.number) for value in values for reading in value.readings)
+    numbers = {abs(reading.number) for value in values for reading in value.readings}
+    return frozenset(numbers | {abs(value.number) / 100 for value in values if value.unit == "%" and value.readings})

@@ -1,0 +1,128 @@
+"""Remove runs by the rules of a retention: never one that is being recorded or that was not sealed.
+
+The folder of a run is renamed before its record is deleted, and deleted last. A process that is killed in between
+leaves the renamed folder behind; the next one that prunes completes the removal.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from critiqor.errors import CritiqorError
+from critiqor.model import now_ms
+from critiqor.model.timestamps import ms_from_iso
+from critiqor.policy.retention import Candidate, Removal, Retention, removals
+from critiqor.run.active_slot import active_record
+from critiqor.run.owner import has_other_owner
+from critiqor.run.store import Run, RunStore
+from critiqor.run.view import RunView
+from critiqor.storage import SessionPaths, exclusive
+
+_REMOVED = ".removed-"
+"""How the name of the folder of a run begins that is being removed: no listing shows it."""
+
+
+class Pruned(msgspec.Struct, frozen=True, kw_only=True):
+    """What was removed, or would be."""
+
+    removed: list[Removal]
+    kept: int
+    """Number of runs that are left, among them those that are never removed."""
+    not_sealed: list[str]
+    """Runs that are left alone because they are being recorded, were not finalized, or cannot be read."""
+
+
+def prune(store: RunStore, rules: Retention, *, dry_run: bool = False) -> Pruned:
+    """Remove the runs that the rules select; with `dry_run`, only return them."""
+    _complete_removals(store.paths)
+    runs = store.runs()
+    candidates = [found for run in runs if (found := _candidate(run)) is not None]
+    known = {each.run_id for each in candidates}
+    selected = removals(candidates, rules, now_ms())
+    if not dry_run:
+        selected = [each for each in selected if _remove(store.run(each.run_id))]
+    left = [run.id for run in runs if run.id not in known]
+    return Pruned(removed=selected, kept=len(runs) - len(selected), not_sealed=left)
+
+
+def _candidate(run: Run) -> Candidate | None:
+    """Return a run that may be removed; None for one that may be in use, or whose verdict cannot be read."""
+    try:
+        if not _may_be_removed(run):
+            return None
+        view = RunView(run)
+        brief = view.brief
+        readiness = brief.verdict.readiness if brief is not None else None
+        # Changed evidence has no verdict, and is what somebody may have to look into.
+        is_unsafe = readiness == "unsafe" or (readiness == "unknown" and not view.integrity.is_intact)
+        created = ms_from_iso(view.head.timestamps.created_at)
+    except (CritiqorError, OSError):
+        return None
+    return None if created is None else Candidate(run.id, created, size_on_disk(run), is_unsafe)
+
+
+def _may_be_removed(run: Run) -> bool:
+    """Return whether a run is over: sealed or aborted, and its monitor has ended."""
+    head = run.head()
+    if head.status not in ("COMPLETED", "ABORTED") or has_other_owner(head):
+        return False
+    active = active_record(run.paths)
+    return active is None or active.run_id != run.id
+
+
+def size_on_disk(run: Run) -> int:
+    """Return the bytes that the files of a run take on disk."""
+    return sum(map(_allocated, (run.record_path, *_files(run.folder))))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        yield from (Path(parent, name) for name in names)
+
+
+def _allocated(path: Path) -> int:
+    try:
+        return path.lstat().st_blocks * 512
+    except OSError:
+        return 0
+
+
+def _remove(run: Run) -> bool:
+    """Remove a run; return False if it is in use by now."""
+    paths = run.paths
+    renamed = paths.runs_dir / f"{_REMOVED}{run.id}"
+    with exclusive(paths.lock_path):
+        try:
+            if not _may_be_removed(run):
+                return False
+        except (CritiqorError, OSError):
+            return False
+        if run.folder.exists():
+            run.folder.rename(renamed)
+        run.record_path.unlink(missing_ok=True)
+    _delete(renamed)
+    return True
+
+
+def _complete_removals(paths: SessionPaths) -> None:
+    """Complete the removal of runs by processes that were killed."""
+    with suppress(FileNotFoundError):
+        for renamed in _renamed(paths.runs_dir):
+            with exclusive(paths.lock_path):
+                paths.run_path(renamed.name.removeprefix(_REMOVED)).unlink(missing_ok=True)
+            _delete(renamed)
+
+
+def _renamed(folder: Path) -> Sequence[Path]:
+    return sorted(path for path in folder.iterdir() if path.name.startswith(_REMOVED) and path.is_dir())
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder; what cannot be deleted now is deleted by the next prune."""
+    shutil.rmtree(folder, ignore_errors=True)
