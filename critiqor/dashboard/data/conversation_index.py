@@ -10,8 +10,8 @@ import msgspec
 
 from critiqor.conversation.entries import MESSAGES, ConversationBuilder, Entry, Session
 from critiqor.dashboard.data.event_index import EventIndex, Numbered
-from critiqor.dashboard.data.search_terms import Search
 from critiqor.model import Event
+from critiqor.search.terms import Search
 
 Shown = Literal["", "messages", "problems"]
 """Which entries of a conversation are wanted; an empty text means all."""

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from critiqor.dashboard.data.search_terms import Search
 from critiqor.dashboard.data.time_chart import Bar
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Event
+from critiqor.search.terms import Search
 from critiqor.storage.journal import MAX_LINE
 
 INDEX_VERSION = "3"

@@ -14,12 +14,12 @@ import psutil
 
 from critiqor.conversation.entries import ConversationBuilder, Entry
 from critiqor.dashboard.data.event_index import FIELDS, EventIndex, evidence_error, index_source
-from critiqor.dashboard.data.search_terms import searchable_text
 from critiqor.dashboard.data.time_chart import chart_bars
 from critiqor.exporters import gather_trace
 from critiqor.model import Event, ms_from_iso
 from critiqor.run.store import Run
 from critiqor.run.view import RunView
+from critiqor.search.terms import searchable_text
 
 _BATCH = 500
 _MAX_NAME = 200

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from critiqor.dashboard.data.conversations import Conversations, ShownEntry
 from critiqor.dashboard.data.event_index import EventFilter
 from critiqor.dashboard.data.run_page_data import RunPageData
-from critiqor.dashboard.data.search_terms import searchable_text
 from critiqor.dashboard.pages.paging import Pages
 from critiqor.dashboard.render.causal_drawing import CausalPicture, draw_causal_graph
 from critiqor.dashboard.render.chart_drawing import draw_requests
@@ -20,6 +19,7 @@ from critiqor.model import Diagnosis, Event, Finding, GraphNode
 from critiqor.model.diagnosis import SEVERITIES
 from critiqor.model.sanitize import excerpt
 from critiqor.model.verdict import SessionTable, session_table
+from critiqor.search.terms import searchable_text
 
 MAX_CITED = 12
 """Maximum number of events of one finding that are shown with their values."""

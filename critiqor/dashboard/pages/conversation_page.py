@@ -13,10 +13,10 @@ from critiqor.conversation.entries import Session
 from critiqor.dashboard.data.conversation_index import EntryFilter, Shown
 from critiqor.dashboard.data.conversations import ENTRIES, Conversations
 from critiqor.dashboard.data.run_page_data import RunPageData
-from critiqor.dashboard.data.search_terms import Search
 from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.run_addresses import session_key_of
 from critiqor.dashboard.pages.site import Site
+from critiqor.search.terms import Search
 
 SHOWN: dict[Shown, str] = {"": "Everything", "messages": "Messages", "problems": "Problems"}
 

@@ -13,12 +13,12 @@ from starlette.responses import RedirectResponse, Response
 from critiqor.dashboard.data import view_models
 from critiqor.dashboard.data.event_index import EventFilter
 from critiqor.dashboard.data.run_page_data import PAGE, RunPageData
-from critiqor.dashboard.data.search_terms import Search
 from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.run_addresses import FINDINGS
 from critiqor.dashboard.pages.site import Site
 from critiqor.model.event import place_of
 from critiqor.model.sanitize import sanitize_for_page
+from critiqor.search.terms import Search
 
 FILTERS = {"type": "event_type", "layer": "source_layer", "tool": "tool_name", "status": "status"}
 """Filters of the evidence, by their names in the address."""

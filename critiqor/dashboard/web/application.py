@@ -15,6 +15,7 @@ from critiqor.dashboard.pages.conversation_page import ConversationPage
 from critiqor.dashboard.pages.live import Live
 from critiqor.dashboard.pages.run_pages import RunPages
 from critiqor.dashboard.pages.runs_pages import RunsPages
+from critiqor.dashboard.pages.search_page import SearchPage
 from critiqor.dashboard.pages.sessions_pages import SessionsPages
 from critiqor.dashboard.pages.site import PACKAGE_FOLDER, Site
 from critiqor.dashboard.pages.timeline_page import TimelinePage
@@ -49,6 +50,7 @@ def application(site: Site) -> Starlette:
         Route("/runs/{run_id}/sessions", sessions.of_run),
         Route("/runs/{run_id}/sessions/{session:path}", conversation.page),
         Route("/sessions", sessions.of_all),
+        Route("/search", SearchPage(site).page),
         Route("/runs/{run_id}/diagnosis", run.diagnosis),
         Route("/runs/{run_id}/timeline", timeline.page),
         Route("/runs/{run_id}/evidence", run.evidence),

@@ -21,6 +21,8 @@ export const EVERY_PAGE = [
   "/runs",
   "/runs?q=agent&type=false_success_claim",
   "/runs?q=nothing+is+called+so",
+  "/search",
+  "/search?q=pytest",
   "/sessions",
   "/sessions?verdict=unsafe&sort=-trust",
   `/runs/${runs.told}/sessions`,
