@@ -201,3 +201,34 @@ def test_hostile_session_keys_and_texts_are_text(runs: Runs) -> None:
         page = Dashboard(runs).user().get(path).text
         assert hostile not in page
         assert "&lt;script&gt;" in page
+
+
+def test_the_page_of_an_event_shows_call_and_result_as_text_with_its_neighbours(runs: Runs) -> None:
+    run_id = told_run(runs)
+    user = Dashboard(runs).user()
+    [entry] = re.findall(r'<article id="(evt_\w+)"[^>]*failed', user.get(address(run_id, MAIN, "?q=pytest")).text)
+    call = user.get(f"/runs/{run_id}/events/{entry}").text
+    [other] = re.findall(r'id="counterpart" href="([^"]+)"', call)
+    for page in (call, user.get(other).text):
+        texts = page.partition('id="texts"')[2].partition("</section>")[0]
+        assert "pytest -q" in texts
+        assert "F\n1 failed in 0.02s" in texts
+    [following] = re.findall(r'rel="next" href="([^"]+)"', call)
+    assert f"/events/{entry}" in user.get(following).text
+
+
+def test_the_first_event_has_no_previous_one_and_the_last_no_next_one(runs: Runs) -> None:
+    run_id = told_run(runs)
+    user = Dashboard(runs).user()
+    events = re.findall(r'href="(/runs/[^"]+/events/[^"]+)"', user.get(f"/runs/{run_id}/evidence").text)
+    first, last = user.get(events[0]).text, user.get(events[-1]).text
+    assert 'rel="prev"' not in first and 'rel="next"' in first
+    assert 'rel="prev"' in last and 'rel="next"' not in last
+
+
+def test_an_anonymous_event_has_no_texts(runs: Runs) -> None:
+    run_id = told_run(runs, visibility="anonymous")
+    stranger = Dashboard(runs).stranger()
+    events = re.findall(r'href="(/runs/[^"]+/events/[^"]+)"', stranger.get(f"/runs/{run_id}/evidence").text)
+    assert events
+    assert not any('id="texts"' in stranger.get(event).text for event in events)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -127,6 +127,21 @@ class EventIndex:
                 [number],
             ).fetchone()
         return None if row is None else SessionName(*row)
+
+    def event_ids(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Return the ids of events by their numbers; those that do not exist are left out."""
+        with self.query() as base:
+            found = (base.execute("SELECT number, event_id FROM events WHERE number = ?", [each]) for each in numbers)
+            return {number: event_id for rows in found for number, event_id in rows}
+
+    def counterpart(self, number: int) -> int | None:
+        """Return the number of the result of a call, or of the call of a result; None for other events."""
+        with self.query() as base:
+            row = base.execute(
+                "SELECT number, end FROM entries WHERE number = ? OR end = ? LIMIT 1", [number, number]
+            ).fetchone()
+        pair = set(row or ()) - {number, None}
+        return int(pair.pop()) if pair else None
 
     def moment(self, event_id: str) -> int | None:
         """Return the time of an event in microseconds since 1970."""

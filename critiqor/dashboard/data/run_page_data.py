@@ -44,6 +44,15 @@ class Undiagnosed(NamedTuple):
     fix: str | None
 
 
+class EventNeighbours(NamedTuple):
+    """The ids of events that belong to another one; None where there is none."""
+
+    previous: str | None = None
+    next: str | None = None
+    counterpart: str | None = None
+    """The result of a call, or the call of a result."""
+
+
 class RunPageData:
     """The data of the pages of one run, as one viewer may see it."""
 
@@ -181,6 +190,15 @@ class RunPageData:
         if self.index(wait=True) is not None:
             self.__dict__.pop("conversations", None)
         return self.conversations
+
+    def around(self, number: int) -> EventNeighbours:
+        """Return the events before and after an event, and its call or result; empty without an index."""
+        index = self.index()
+        if index is None:
+            return EventNeighbours()
+        other = index.counterpart(number)
+        ids = index.event_ids([number - 1, number + 1, *([other] if other is not None else [])])
+        return EventNeighbours(ids.get(number - 1), ids.get(number + 1), ids.get(other or 0))
 
     def session_of(self, number: int) -> SessionName | None:
         """Return the session of an event as the viewer may see it; None if it has none, or without an index."""

@@ -17,12 +17,14 @@ from critiqor.diagnosis.signals.text import canonical_json, plain_text
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Diagnosis, Event, Finding, GraphNode
 from critiqor.model.diagnosis import SEVERITIES
-from critiqor.model.sanitize import excerpt
+from critiqor.model.sanitize import excerpt, remove_escape_sequences
 from critiqor.model.verdict import SessionTable, session_table
 from critiqor.search.terms import searchable_text
 
 MAX_CITED = 12
 """Maximum number of events of one finding that are shown with their values."""
+MAX_TEXTS = 20
+"""Maximum number of arguments of a call that are shown as texts."""
 _MAX_EXCERPT = 240
 """Maximum length of one value of an event in characters."""
 _MAX_SEARCHED = 50_000
@@ -98,6 +100,24 @@ def informative_values(event: Event, search: re.Pattern[str] | None = None) -> l
     if search is not None:
         lines += _found(event, search, lines)
     return lines
+
+
+def readable_texts(event: Event) -> list[tuple[str, str]]:
+    """Return the texts of an event as people read them: with line breaks, without the terminal's escape sequences."""
+    payload = event.payload
+    texts = []
+    arguments = payload.get("arguments")
+    if isinstance(arguments, dict):
+        # A text is shown as text, everything else as JSON.
+        texts += [(f"argument {name}", _readable(value)) for name, value in list(arguments.items())[:MAX_TEXTS]]
+    elif arguments is not None:
+        texts.append(("arguments", _readable(arguments)))
+    texts += [(name, _readable(payload[name])) for name in ("result", "output", "text") if payload.get(name)]
+    return [(name, text) for name, text in texts if text]
+
+
+def _readable(value: object) -> str:
+    return remove_escape_sequences(plain_text(value))
 
 
 def _severities(findings: list[Finding]) -> dict[str, int]:

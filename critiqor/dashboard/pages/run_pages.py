@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from critiqor.dashboard.data import view_models
 from critiqor.dashboard.data.event_index import EventFilter
-from critiqor.dashboard.data.run_page_data import PAGE, RunPageData
+from critiqor.dashboard.data.run_page_data import PAGE, EventNeighbours, RunPageData
 from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.run_addresses import FINDINGS
 from critiqor.dashboard.pages.site import Site
@@ -79,12 +79,17 @@ class RunPages:
         line = None if found else data.timeline_line(event_id)
         if found is None and line is None:
             raise HTTPException(404, "There is no such event in the evidence.")
+        around = EventNeighbours() if found is None else data.around(found.number)
+        other = data.event(around.counterpart) if around.counterpart is not None else None
+        shown = [each for each in (found, other) if each is not None]
         return self._page(
             request,
             data,
             "event.html",
             "evidence",
             found=found,
+            around=around,
+            texts=[text for each in sorted(shown) for text in view_models.readable_texts(each.event)],
             event_id=event_id,
             content=msgspec.to_builtins(found.event) if found else line,
             citing=[finding for finding in data.findings if event_id in finding.cited_events],
