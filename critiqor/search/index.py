@@ -22,6 +22,7 @@ from critiqor.model import Event
 from critiqor.run.store import Run, RunStore
 from critiqor.search.terms import Search, searchable_text
 from critiqor.storage import exclusive
+from critiqor.storage.session_document import decode_event, event_at, sealed_lines
 
 FILE_NAME = ".search.sqlite"
 LOCK_NAME = ".search.lock"
@@ -33,7 +34,6 @@ MAX_MATCHES = 5000
 HITS = 3
 """Number of events that are shown of each run."""
 _BATCH = 500
-_MAX_LINE = 1 << 26
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE runs (run_id TEXT PRIMARY KEY, source TEXT, first INTEGER, last INTEGER);
@@ -42,7 +42,6 @@ CREATE VIRTUAL TABLE words USING fts5 (
     text, content='', columnsize=0, tokenize="unicode61 remove_diacritics 0 tokenchars '_'"
 );
 """
-_decode_event = msgspec.json.Decoder(Event).decode
 
 
 class RunHits(NamedTuple):
@@ -169,8 +168,8 @@ def _add_run(base: sqlite3.Connection, run: Run, source: str) -> None:
 
     conversations = ConversationBuilder()
     with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        for offset, line in _lines(run.evidence_path):
-            event = _decode_event(line)
+        for offset, line in sealed_lines(run.evidence_path):
+            event = decode_event(line)
             if conversations.observe(number, event) is None:
                 continue
             places.append((number, offset, len(line)))
@@ -182,17 +181,6 @@ def _add_run(base: sqlite3.Connection, run: Run, source: str) -> None:
     base.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)", [run.id, source, first, number - 1])
 
 
-def _lines(document: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the events of a sealed session.json as bytes, with their offsets."""
-    with os.fdopen(os.open(document, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb", buffering=1 << 18) as file:
-        offset = len(file.readline())
-        for line in file:
-            if line == b"],\n":
-                return
-            yield offset, line.rstrip(b",\n")
-            offset += len(line)
-
-
 def _events_at(document: Path, places: list[tuple[int, int]]) -> Iterator[Event]:
     """Yield the events at these places that can still be read."""
     try:
@@ -201,8 +189,7 @@ def _events_at(document: Path, places: list[tuple[int, int]]) -> Iterator[Event]
         return
     try:
         for offset, length in places:
-            if 0 < length <= _MAX_LINE and offset > 0:
-                with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError):
-                    yield _decode_event(os.pread(descriptor, length, offset))
+            with suppress(ValueError, TypeError, RecursionError, OSError):
+                yield event_at(descriptor, offset, length)
     finally:
         os.close(descriptor)

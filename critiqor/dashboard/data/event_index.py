@@ -19,7 +19,7 @@ from critiqor.dashboard.data.time_chart import Bar
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Event
 from critiqor.search.terms import Search
-from critiqor.storage.journal import MAX_LINE
+from critiqor.storage.session_document import event_at
 
 INDEX_VERSION = "3"
 # 1: first form.
@@ -27,7 +27,6 @@ INDEX_VERSION = "3"
 # 3: sessions and their conversations.
 FIELDS = ("event_type", "source_layer", "tool_name", "status")
 """Fields that events can be filtered by."""
-_decode_event = msgspec.json.Decoder(Event).decode
 
 
 class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -215,24 +214,11 @@ class EventIndex:
         except OSError as error:
             raise evidence_error(self._document, error) from error
         try:
-            return [Numbered(number, _event_at(descriptor, offset, length)) for number, offset, length in places]
+            return [Numbered(number, event_at(descriptor, offset, length)) for number, offset, length in places]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, TypeError) as error:
             raise evidence_error(self._document, error) from error
         finally:
             os.close(descriptor)
-
-
-def _event_at(descriptor: int, offset: int, length: int) -> Event:
-    """Read one event of the sealed evidence, which must be a whole line.
-
-    Part of a line could be crafted to look like another event.
-    """
-    if not 0 < length <= 2 * MAX_LINE or offset < 1:
-        raise ValueError("the index contains an invalid position")
-    line = os.pread(descriptor, length + 2, offset - 1)
-    if line[:1] != b"\n" or line[length + 1 :] not in (b",", b"\n"):
-        raise ValueError("the index points to an incomplete event")
-    return _decode_event(line[1 : length + 1])
 
 
 def index_source(document: Path, digest: str) -> str:

@@ -16,10 +16,11 @@ from critiqor.conversation.entries import ConversationBuilder, Entry
 from critiqor.dashboard.data.event_index import FIELDS, EventIndex, evidence_error, index_source
 from critiqor.dashboard.data.time_chart import chart_bars
 from critiqor.exporters import gather_trace
-from critiqor.model import Event, ms_from_iso
+from critiqor.model import ms_from_iso
 from critiqor.run.store import Run
 from critiqor.run.view import RunView
 from critiqor.search.terms import searchable_text
+from critiqor.storage.session_document import decode_event, sealed_lines
 
 _BATCH = 500
 _MAX_NAME = 200
@@ -47,8 +48,6 @@ CREATE TABLE bars (
     kind TEXT, lane INTEGER, start_us INTEGER, end_us INTEGER, name TEXT, failed INTEGER, event_id TEXT
 );
 """
-
-_decode_event = msgspec.json.Decoder(Event).decode
 
 
 def build_index(run: Run, digest: str, file: Path) -> EventIndex:
@@ -115,7 +114,7 @@ def _insert_events(base: sqlite3.Connection, document: Path) -> None:
 
     for number, (offset, line) in enumerate(_lines(document), 1):
         try:
-            event = _decode_event(line)
+            event = decode_event(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise evidence_error(document, error) from error
         at = ms_from_iso(event.timestamp)
@@ -142,13 +141,6 @@ def _insert_bars(base: sqlite3.Connection, run: Run) -> None:
 def _lines(document: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the events of a sealed session.json as bytes, with their offsets."""
     try:
-        file = document.open("rb", buffering=1 << 18)
+        yield from sealed_lines(document)
     except OSError as error:
         raise evidence_error(document, error) from error
-    with file:
-        offset = len(file.readline())
-        for line in file:
-            if line == b"],\n":
-                return
-            yield offset, line.rstrip(b",\n")
-            offset += len(line)
