@@ -159,6 +159,7 @@ class Evidence:
         numbers = Numbers()
         for call in self.calls:
             numbers.add_text(call.text)
+            numbers.add_rows(call.text)
         numbers.close()
         return numbers
 

@@ -41,6 +41,11 @@ def tolerance(claimed: float, decimals: int) -> float:
     return exact
 
 
+_CELL = re.compile(r"\s*[|;]\s*")
+MIN_CELLS = 3
+"""Minimum number of cells of a line that lists numbers."""
+
+
 class Numbers:
     """The numbers of texts, and what can be computed from them."""
 
@@ -123,6 +128,14 @@ class Numbers:
             for number in numbers[start + 1 :]:
                 total += number
                 self._totals.add(total)
+
+    def add_rows(self, text: str) -> None:
+        """Add the sums and averages of lines that list one number per name: `Ola 81 | Mette 47 | Ravi 92`."""
+        for line in text.splitlines() if "|" in text or ";" in text else ():
+            cells = _CELL.split(line.strip("| "))
+            numbers = [found for cell in cells if (found := [one[0] for one in recorded_numbers(cell)])]
+            if MIN_CELLS <= len(cells) == len(numbers) <= MAX_ADDED and all(len(found) == 1 for found in numbers):
+                self._add_list([found[0] for found in numbers])
 
     def _group(self, place: str, words: Iterable[str], number: float) -> None:
         for word in words:

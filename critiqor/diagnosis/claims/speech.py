@@ -376,7 +376,7 @@ _OWN = {
 }
 """Forms of verbs that contain the word for the speaker."""
 _DIGIT = re.compile(r"\d")
-_AMOUNT = re.compile(r"\W{1,3}\d")
+_AMOUNT = re.compile(r"\W{1,3}(?:[^\W\d]{1,9}\W{1,3})?\d")
 _BETWEEN_CLAUSES = re.compile(r"[;()—–，、；：（）]|[,:](?:(?<!\d.)|(?!\d))")
 """What separates clauses; a comma or a colon between digits belongs to a number."""
 

@@ -133,7 +133,10 @@ def _has_failed(call: EpisodeCall) -> bool:
     if verdict_of(call) is False:
         return True
     may_fail = bool(call.line) and (call.reported_failure or bool(call.exit_code))
-    return (may_fail and call.meaning.state == "failure") or _shows_failed_check(call)
+    if (may_fail and call.meaning.state == "failure") or _shows_failed_check(call):
+        return True
+    # The log of a job that another program ran.
+    return not call.has_effect and not call.line and occurs("failed_checks", call.text)
 
 
 def _weakened_checks(episode: Episode) -> list[Weakening]:

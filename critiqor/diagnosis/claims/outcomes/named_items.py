@@ -97,7 +97,9 @@ def admits_part(speech: Speech, subject_words: set[str], counts: set[int]) -> bo
             return True
         if not _is_caveat(stance) or stance.is_plan:
             continue
-        if stance.is_limited or any(value.number in counts for value in speech.values_of(stance) if value.readings):
+        if speech.limits_state(stance) or any(
+            value.number in counts for value in speech.values_of(stance) if value.readings
+        ):
             return True
         if any(value.number in counts for value in word_numbers(stance.statement.text, speech.language)):
             return True

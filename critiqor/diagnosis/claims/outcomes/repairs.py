@@ -41,11 +41,31 @@ def _unresolved_failures(episode: Episode) -> list[EpisodeCall]:
         )
         and not (call.meaning.state == "not_final" and _is_awaited(call, calls[number + 1 :]))
         and not _are_looked_at_again(call, calls[number + 1 :])
+        and not _shows_removal(call, calls[:number])
     ]
     # What a look at a command in the background shows is the failure of that command.
     return list({call.result_id: call for call in reversed(failures)}.values())[::-1]
 
 
+_GONE = re.compile(r"not found|no such|(?:does|do|did)(?:n't| not) exist|\b404\b|notfound|cannot find", re.IGNORECASE)
+_TAKES_AWAY = re.compile(r"delet|remov|\brm\b|\bdrop|destroy|purge|uninstall|revok|terminat|archiv", re.IGNORECASE)
+
+
+def _shows_removal(call: EpisodeCall, earlier: list[EpisodeCall]) -> bool:
+    """Return whether a call failed because what it asks for is gone, and an earlier one took it away."""
+    if not _GONE.search(call.text):
+        return False
+    names = {word for word in call.words if len(word) >= MIN_NAME and word in call.lowered}
+    return bool(names) and any(
+        _TAKES_AWAY.search(f"{each.tool} {each.arguments}") is not None
+        and each.meaning.state != "failure"
+        and not names.isdisjoint(each.words)
+        for each in earlier
+    )
+
+
+MIN_NAME = 3
+"""Minimum number of letters of a word that names what was removed."""
 MIN_SERIES = 2
 """Minimum number of calls that worked, each for another thing, of a tool that is called for one thing after another."""
 

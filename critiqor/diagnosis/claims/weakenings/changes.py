@@ -36,6 +36,7 @@ _ECHO = re.compile(rf"\b(?:echo|printf)\s+(?:-\w+\s+)*({_WORD}(?:\s+{_WORD})*)\s
 _REMOVED = re.compile(rf"(?:^|&&|;|\n|\|\|)\s{{0,40}}+(?:sudo\s+)?(?:git\s+)?(?:rm|unlink)((?:\s+{_WORD})+)")
 _MOVED = re.compile(rf"(?:^|&&|;|\n)\s{{0,40}}+(?:sudo\s+)?(?:git\s+)?(mv|cp)\s+(?:-\S+\s+)*({_WORD})\s+({_WORD})")
 _REDIRECTED = re.compile(rf"(?<![<>=&\d-])>\s*({_WORD})")
+_OUTPUT_OPTION = re.compile(rf"\s(?:-o|--out(?:put|file)?(?:-file)?)[ =]({_WORD})")
 _REPLACED = re.compile(
     r"(?:\.replace(?:All)?|re\.sub|\.sub)\(\s*r?(?P<q>['\"])(?P<old>(?:\\.|(?!(?P=q)).)+)(?P=q)[^,\n]{0,40},\s*r?(?P<r>['\"])(?P<new>(?:\\.|(?!(?P=r)).)*)(?P=r)"
 )
@@ -57,7 +58,7 @@ class TextChange(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the agent made the file: nothing that was there before was changed."""
 
 
-_CHANGING = ("<<", ">", "sed", "perl", "rm", "unlink", "mv", "cp", "echo", "printf", "sub(", "replace")
+_CHANGING = ("<<", ">", " -o", "--out", "sed", "perl", "rm", "unlink", "mv", "cp", "echo", "printf", "sub(", "replace")
 """What a command line that changes a file contains."""
 
 
@@ -100,9 +101,10 @@ class ChangedFiles:
 
     def _remember(self, call: EpisodeCall) -> None:
         arguments = _decoded(call.arguments)
-        path = _first(arguments, _PATHS)
+        path = _first(arguments, _PATHS) or _path_by_form(arguments)
         is_whole = not (call.is_cut or call.is_shortened)
-        if call.kind is Kind.LOOKUP and path and is_whole and call.text.count("\n") <= MAX_LINES:
+        is_read = call.kind is Kind.LOOKUP or (call.kind is Kind.OTHER and len(arguments) == 1)
+        if is_read and path and is_whole and call.text.count("\n") <= MAX_LINES:
             self._contents[path] = _NUMBERED.sub("", call.text)
         elif call.line and (found := re.fullmatch(rf"\s*(?:cat|bat|nl|cat -n)\s+({_WORD})\s*", call.line)):
             self._contents[_bare(found[1])] = _NUMBERED.sub("", call.text)
@@ -112,7 +114,7 @@ class ChangedFiles:
             yield from self._of_command(call)
             return
         arguments = _decoded(call.arguments)
-        path = _first(arguments, _PATHS)
+        path = _first(arguments, _PATHS) or _path_by_form(arguments)
         patch = _first(arguments, ("patch", "input", "diff"))
         if patch and _PATCHED.search(patch):
             yield from _of_patch(call, patch)
@@ -126,7 +128,10 @@ class ChangedFiles:
             old, new = _first(part, _OLD), _text(part, _NEW)
             if old and new is not None:
                 yield TextChange(call=call, path=path, old=old, new=new)
-        if not _first(arguments, _OLD) and (whole := _text(arguments, _WHOLE)) is not None:
+        whole = _text(arguments, _WHOLE)
+        if whole is None:  # arguments have names of any language, but only the content of a file has several lines
+            whole = next((text for text in arguments.values() if isinstance(text, str) and "\n" in text), None)
+        if not _first(arguments, _OLD) and whole is not None:
             yield self._written(call, path, whole)
         elif re.search(r"delete|remove|unlink", call.tool, re.IGNORECASE) and len(arguments) <= 2:
             yield self._deleted(call, path)
@@ -172,6 +177,9 @@ class ChangedFiles:
         for match in _REDIRECTED.finditer(_ECHO.sub("", plain)):
             path = _bare(match[1])
             if path != "/dev/null":
+                yield TextChange(call=call, path=path, old="", new="(output of a command)", is_known=False)
+        for match in _OUTPUT_OPTION.finditer(plain):
+            if _FILE.fullmatch(path := _bare(match[1])):
                 yield TextChange(call=call, path=path, old="", new="(output of a command)", is_known=False)
         for match in _REPLACED.finditer(line):
             paths = [path for path in _FILE.findall(line) if "/" in path or path.count(".") == 1]
@@ -232,6 +240,12 @@ def _decoded(arguments: str) -> dict[str, Any]:
     except msgspec.DecodeError:
         return {}  # cut: half of a text says nothing about what is missing
     return value if isinstance(value, dict) else {}
+
+
+def _path_by_form(arguments: dict[str, Any]) -> str:
+    """Return the only argument that is written like the path of a file; empty if there is none."""
+    found = [text for text in arguments.values() if isinstance(text, str) and _FILE.fullmatch(text)]
+    return found[0] if len(found) == 1 else ""
 
 
 def _text(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:

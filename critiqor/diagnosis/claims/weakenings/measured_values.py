@@ -84,4 +84,6 @@ def measured_numbers(call: EpisodeCall) -> frozenset[float]:
     """Return the numbers that a check measured: those that it printed, without signs; shares also as fractions."""
     values = values_in(call.text[:MAX_MEASURED])
     numbers = {abs(reading.number) for value in values for reading in value.readings}
-    return frozenset(numbers | {abs(value.number) / 100 for value in values if value.unit == "%" and value.readings})
+    shares = {abs(value.number) / 100 for value in values if value.unit == "%" and value.readings}
+    # That 18% are wrong says that 82% are right.
+    return frozenset(numbers | shares | {1 - share for share in shares} | {100 - 100 * share for share in shares})
