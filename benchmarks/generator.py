@@ -185,6 +185,12 @@ class Gateway:
         return "\n".join(lines)[:length]
 
 
+class SingleSession(Gateway):
+    """A gateway with one session that has everything."""
+
+    sessions = 1
+
+
 class LoopingGateway(Gateway):
     """A gateway whose agents run the same few commands again and again; most results never change."""
 

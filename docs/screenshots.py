@@ -52,6 +52,7 @@ def _shoot(folder: Path, runs: dict[str, str], live: str) -> None:
     run = runs["claim"]
     pages = {
         "overview": f"/runs/{run}",
+        "conversation": f"/runs/{run}/conversation",
         "diagnosis": f"/runs/{run}/diagnosis",
         "timeline": f"/runs/{runs['forgetful']}/timeline",
         "evidence": f"/runs/{run}/evidence",

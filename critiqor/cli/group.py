@@ -23,6 +23,7 @@ VERBS = {
     "abort": "Stop recording without sealing; the recorded events are kept.",
     "import": "Import transcripts and traces as runs, and diagnose them.",
     "runs": "List the runs in this folder.",
+    "search": "Search the content of all runs.",
     "show": "Show one run: what happened, and whether it can be trusted.",
     "dashboard": "Open the runs in a browser.",
     "explain": "Explain one finding of a run, step by step, with its events.",

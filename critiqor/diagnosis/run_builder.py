@@ -52,6 +52,7 @@ from critiqor.spans.hidden_calls import HiddenCalls
 from critiqor.spans.late_usage import LateUsage, has_usage
 from critiqor.spans.pairing import SpanPairer
 from critiqor.spans.span import Span
+from critiqor.spans.tool_results import CHILD_SESSION
 
 MAX_ARGUMENTS = 800
 """Maximum number of characters that are kept of arguments."""
@@ -332,7 +333,7 @@ class RunBuilder:
         elif run.failed_actions and call.kind is Kind.LOOKUP and len(text) <= MAX_LISTED:
             call.output = text
         run.failed_actions += call.failed and call.kind is Kind.ACTION
-        if "spawn" in call.tool and (child := _CHILD_SESSION.search(text)):
+        if "spawn" in call.tool and (child := CHILD_SESSION.search(text)):
             run.children[child[0]] = call
         _add_secrets(run, event, "output", f"{event.error}\n{text}" if event.error else text)
         run.answered = (event.tool_call_id, call)
@@ -443,7 +444,6 @@ class RunBuilder:
 
 _PLAN_TOOLS = frozenset(("update_plan", "progress_card", "todo_write", "todowrite", "todo", "plan"))
 _PENDING = re.compile(r'"status":"(?:pending|in_progress|todo|not_started)"')
-_CHILD_SESSION = re.compile(r"agent:[\w.-]+:(?:subagent|acp):[\w.-]+")
 _IN_BACKGROUND = re.compile(r"still running \(session ([^\s,)]+)")
 _PROCESS_ID = re.compile(r'"sessionId":"([^"]+)"')
 

@@ -40,6 +40,7 @@ from critiqor.run.diagnosis import contract_results
 from critiqor.run.store import Run
 from critiqor.run.timing import timing_if_readable
 from critiqor.run.view import RunView
+from critiqor.storage.annotations import read_annotations
 from critiqor.storage.atomic import open_regular_file
 from critiqor.storage.seals.digests import file_digest
 from critiqor.timeline.profiles import read_cpu_profiles
@@ -187,17 +188,29 @@ def _gather_bundle(view: RunView, options: ExportOptions) -> Gathered:
         notes = ["The sealed evidence and the timeline are not included."]
         return Gathered(Bundle(run.id, files), [*integrity_notes(view), *notes])
     files += [_file("session.json", run.evidence_path), _file("diagnosis.json", run.diagnosis_path)]
+    unread = _add_annotations(run, files)
     sealed = report.coverage.timeline if report.coverage is not None else None
     if sealed is None:
         return Gathered(
-            Bundle(run.id, files), [*integrity_notes(view), "The OpenClaw timeline is not included: this run has none."]
+            Bundle(run.id, files),
+            [*integrity_notes(view), *unread, "The OpenClaw timeline is not included: this run has none."],
         )
     notes = ["timeline.jsonl is as OpenClaw wrote it: nothing in it was redacted."]
     if file_digest(run.timeline_path, sealed.bytes) != sealed.digest:
         notes = [f"The OpenClaw timeline is not included: it was changed after sealing (critiqor verify {run.id})."]
     else:
         files.append(_file("timeline.jsonl", run.timeline_path, view.head.sealed_timeline_bytes))
-    return Gathered(Bundle(run.id, files), [*integrity_notes(view), *notes])
+    return Gathered(Bundle(run.id, files), [*integrity_notes(view), *unread, *notes])
+
+
+def _add_annotations(run: Run, files: list[BundledFile]) -> list[str]:
+    """Add what the user says about a run to the files of an archive; return a note if it cannot be read."""
+    try:
+        annotations = read_annotations(run.paths, run.id)
+    except BrokenRecordError as error:
+        return [f"The tags and notes are not included: {error.message}."]
+    files += [_json("annotations.json", annotations)] if annotations else []
+    return []
 
 
 _GATHER: dict[Material, Callable[[RunView, ExportOptions], Gathered]] = {

@@ -87,6 +87,8 @@ class SessionRow(NamedTuple):
     """For a bar; None where it is unknown."""
     finding: str | None
     """Id of the worst finding."""
+    key: str | None
+    """The session key; None for agent runs without a session."""
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -160,6 +162,7 @@ def session_table(diagnosis: Diagnosis, verdict: Verdict, max_rows: int | None =
                 findings=format_number(len(session.findings)),
                 trust_score=trust,
                 finding=next(iter(session.findings), None),
+                key=session.session_key,
             )
         )
     text = f"and {counted(more.total(), 'more session')}: {format_readiness_counts(more)}" if more else None

@@ -1,12 +1,13 @@
-"""Explaining a finding: its causal chain and its evidence with the events themselves."""
+"""Explaining a finding, with its causal chain and its events, and the final answers, with their checked claims."""
 
 from __future__ import annotations
 
 import msgspec
 
+from critiqor.conversation.entries import ConversationBuilder, message_text
 from critiqor.diagnosis.signals.text import canonical_json, plain_text
 from critiqor.errors import BrokenRecordError, UsageError
-from critiqor.model import CausalStep, Diagnosis, Event, Finding, Relation
+from critiqor.model import CausalStep, Claim, Diagnosis, Event, Finding, Relation
 from critiqor.model.formatting import format_place
 from critiqor.model.sanitize import excerpt
 from critiqor.model.timeline import line_id, line_of_id
@@ -58,6 +59,46 @@ def explain_finding(view: RunView, name: str) -> Explanation:
         [_explained(CausalStep(event_id, ""), events, lines) for event_id in finding.evidence],
         format_place(finding, diagnosis),
     )
+
+
+class CheckedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The final answer of a session with its claims."""
+
+    session_key: str | None
+    event_id: str
+    request: str
+    """The first message of the user; empty if none was recorded."""
+    text: str
+    claims: list[Claim]
+    """The claims in the answer, in order; `start` and `end` are places in `text`."""
+
+
+def explain_answers(view: RunView) -> list[CheckedAnswer]:
+    """Return the final answer of each session with its claims, that of the worst session first."""
+    diagnosis = view.require_diagnosis()
+    builder = ConversationBuilder()
+    requests: dict[str | None, str] = {}
+    answers: dict[str | None, tuple[str, str]] = {}
+    for number, event in enumerate(view.events(), 1):
+        entry, key = builder.observe(number, event), event.session_key
+        if entry is not None and builder.sessions[key].request == number:
+            requests[key] = message_text(event)
+        elif entry is not None and builder.sessions[key].answer == number:
+            answers[key] = (event.event_id, message_text(event))
+    claims: dict[str, list[Claim]] = {}
+    for claim in diagnosis.claims:
+        claims.setdefault(claim.event_id, []).append(claim)
+    keys = [session.session_key for session in diagnosis.sessions if session.session_key in answers]
+    return [
+        CheckedAnswer(
+            session_key=key,
+            event_id=answers[key][0],
+            request=requests.get(key, ""),
+            text=answers[key][1],
+            claims=claims.get(answers[key][0], []),
+        )
+        for key in keys
+    ]
 
 
 def _cited_events(run: Run, cited: set[str]) -> dict[str, Event]:

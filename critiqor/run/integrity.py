@@ -86,8 +86,8 @@ def file_states(run: Run) -> tuple[_FileState | None, ...]:
 @lru_cache(1 << 14)
 def _state_paths(run: Run) -> tuple[str, ...]:
     """Return the paths of these files. The list of thousands of runs looks at them for every request."""
-    visibility = run.paths.visibility_path(run.id)
-    return tuple(map(str, (run.record_path, visibility, run.evidence_path, run.diagnosis_path, run.timeline_path)))
+    beside = (run.paths.visibility_path(run.id), run.paths.annotations_path(run.id))
+    return tuple(map(str, (run.record_path, *beside, run.evidence_path, run.diagnosis_path, run.timeline_path)))
 
 
 def _state(path: str) -> _FileState | None:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 NO_REASON = "no error message was given"
 """The error text of a failure that gives no reason."""
 _FAILED_STATUSES = frozenset(("error", "failed", "timeout"))
+CHILD_SESSION = re.compile(r"agent:[\w.-]+:(?:subagent|acp):[\w.-]+")
+"""The session key of a subagent, in the result of the call that started it."""
 
 
 class ToolOutcome(NamedTuple):

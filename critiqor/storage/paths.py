@@ -44,6 +44,10 @@ class SessionPaths(msgspec.Struct, frozen=True):
         """Who may see the run, and every change of it; it exists once the visibility was changed."""
         return self.runs_dir.joinpath(_checked(run_id), "visibility.json")
 
+    def annotations_path(self, run_id: str) -> Path:
+        """What the user says about the run: tags, a note and feedback on findings."""
+        return self.runs_dir.joinpath(_checked(run_id), "annotations.json")
+
     def journal_path(self, run_id: str) -> Path:
         """The journal to which recorders append events."""
         return self.runs_dir.joinpath(_checked(run_id), "journal.jsonl")

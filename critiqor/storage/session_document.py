@@ -25,6 +25,7 @@ import msgspec
 from critiqor.errors import BrokenRecordError
 from critiqor.model import EVIDENCE_SCHEMA, Coverage, Event, Metrics
 from critiqor.storage import AtomicFile, SessionPaths, open_regular_file, read_journal
+from critiqor.storage.journal import MAX_LINE
 
 _BATCH = 256
 """Events that are written at once."""
@@ -222,3 +223,27 @@ def _decoded_end(document: Path, data: bytes) -> _DocumentEnd:
         return msgspec.json.decode(data, type=_DocumentEnd)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise changed_evidence(document, error) from error
+
+
+def sealed_lines(document: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the events of a sealed session.json as bytes, with their offsets."""
+    with open_regular_file(document, buffering=_BUFFER_BYTES, follow_links=False) as file:
+        offset = len(file.readline())
+        for line in file:
+            if line == b"],\n":
+                return
+            yield offset, line.rstrip(b",\n")
+            offset += len(line)
+
+
+def event_at(descriptor: int, offset: int, length: int) -> Event:
+    """Read one event of the sealed evidence, which must be a whole line. Raise `ValueError` if it is not.
+
+    Part of a line could be crafted to look like another event.
+    """
+    if not 0 < length <= 2 * MAX_LINE or offset < 1:
+        raise ValueError("the index contains an invalid position")
+    line = os.pread(descriptor, length + 2, offset - 1)
+    if line[:1] != b"\n" or line[length + 1 :] not in (b",", b"\n"):
+        raise ValueError("the index points to an incomplete event")
+    return decode_event(line[1 : length + 1])

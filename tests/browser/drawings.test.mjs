@@ -137,6 +137,7 @@ describe("with a mouse", () => {
   test("a chart says the value under the pointer, and a click opens the run", async () => {
     await visitor.go("/runs");
     const plot = await page.waitForSelector('figure.chart [role="slider"]');
+    await plot.scrollIntoView();
     const { x, y, height } = await plot.boundingBox();
     const readOut = () => page.$eval("figure.chart .read-out", (place) => place.innerText);
     const range = await readOut();

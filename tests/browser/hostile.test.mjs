@@ -1,7 +1,7 @@
 // Everything from an agent is shown as text.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { pagesOf } from "./support/pages.mjs";
+import { pagesOf, sessionPage } from "./support/pages.mjs";
 import { address, runs, fixtures } from "./support/stage.mjs";
 import { DESKTOP, PHONE, settled, Visitor } from "./support/visitor.mjs";
 
@@ -61,7 +61,9 @@ describe("a run with hostile text everywhere", () => {
       const compared = `/compare?run=${runs.clean}&run=${runs.hostile}`;
       const searched = `/runs/${runs.hostile}/evidence?q=${encodeURIComponent(fixtures.markup.attribute)}`;
       const asked = `/runs?q=${encodeURIComponent(fixtures.markup.script_end)}`;
-      for (const path of ["/runs", asked, compared, searched, ...pagesOf(runs.hostile)]) {
+      const sessions = fixtures.hostile_sessions.map((key) => sessionPage(runs.hostile, key));
+      const found = sessionPage(runs.hostile, fixtures.hostile_sessions[0], `?q=${encodeURIComponent(fixtures.markup.attribute)}`);
+      for (const path of ["/runs", "/sessions", `/search?q=${fixtures.mark}`, `/runs/${runs.hostile}/sessions`, asked, compared, searched, found, ...sessions, ...pagesOf(runs.hostile)]) {
         test(`${path} shows it as text, and nothing runs`, async () => {
           await visitor.go(path);
           assert.deepEqual([...(await visitor.problems()), ...(await intruders(visitor)), ...(await turned(visitor))], []);

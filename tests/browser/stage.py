@@ -15,6 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from conversations import HELPER, MAIN, OTHER, told_run  # noqa: E402
 from dashboards import failing_tests  # noqa: E402
 from diagnosed import store  # noqa: E402
 from hostile import CONTROLS, MARK, MARKUP, hostile_run  # noqa: E402
@@ -56,6 +57,7 @@ def make_runs(folder: Path) -> dict[str, str]:
     imported = run_critiqor("import", TRANSCRIPT, "--runs-dir", runs.folder, "--json", home=folder)
     made["imported"] = json.loads(imported.stdout)["data"]["runs"][0]["run_id"]
     made["shared"] = failing_tests(runs, visibility="shared")
+    made["told"] = told_run(runs)
     made["anonymous"] = failing_tests(runs, visibility="anonymous")
     made["hostile"] = hostile_run(runs, visibility="shared")
     made["large"] = store(runs, large_diagnosis("run_900"), day=20_000)
@@ -97,7 +99,9 @@ def record_another(folder: Path, number: int) -> tuple[threading.Thread, dict[st
 
 def main(folder: Path) -> None:
     made = make_runs(folder)
-    print(json.dumps({"runs": made, "mark": MARK, "markup": MARKUP, "controls": CONTROLS}), flush=True)
+    hostile = [f"agent:{text}"[:300] for text in (MARKUP["script_end"], MARKUP["attribute"], CONTROLS["override"])]
+    sessions = {"sessions": [MAIN, HELPER, OTHER], "hostile_sessions": hostile}
+    print(json.dumps({"runs": made, "mark": MARK, "markup": MARKUP, "controls": CONTROLS, **sessions}), flush=True)
     playing: list[tuple[threading.Thread, dict[str, str]]] = []
     for _ in sys.stdin:
         playing.append(record_another(folder, len(playing)))

@@ -63,6 +63,7 @@ where = 'has(first.message) || first.call.tool == call.tool'
 READING = [
     ["runs"],
     ["runs", "--json"],
+    ["search", "tests", "--json"],
     ["show", DONE],
     ["show", DONE, "--json"],
     ["explain", DONE],

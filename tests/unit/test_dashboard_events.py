@@ -20,11 +20,11 @@ from critiqor.dashboard.data.index_builder import build_index
 from critiqor.dashboard.data.index_cache import FILE_NAME, IndexCache
 from critiqor.dashboard.data.run_catalog import RunCatalog
 from critiqor.dashboard.data.run_page_data import PAGE, RunPageData
-from critiqor.dashboard.data.search_terms import Search
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Event
 from critiqor.privacy.visibility import Viewer
 from critiqor.run.store import Run, RunStore
+from critiqor.search.terms import Search
 from critiqor.storage.session_document import read_sealed_events
 
 WORDS = (

@@ -511,8 +511,8 @@ def test_missing_evidence_is_reported_on_every_page(runs: Runs) -> None:
     client = Dashboard(runs).user()
     for page in PAGES:
         answer = client.get(f"/runs/{run_id}{page}")
-        assert answer.status_code == (422 if page == "/evidence" else 200)
-        if page in ("", "/evidence", "/trust"):
+        assert answer.status_code == (422 if page in ("/evidence", "/conversation") else 200)
+        if page in ("", "/conversation", "/evidence", "/trust"):
             assert f"critiqor verify {run_id}" in answer.text
     assert str(runs.folder) not in client.get(f"/runs/{run_id}/evidence").text
 

@@ -28,7 +28,8 @@ from critiqor.run.store import RunStore
 
 SECRET_TEXT = b"npm test"
 """Text of every run that others must not see."""
-FILLED = {"token": "x", "event_id": "EVENT", "link_id": "x", "visibility": "public"}
+FILLED = {"token": "x", "event_id": "EVENT", "session:path": "agent:main:main", "link_id": "x", "visibility": "public"}
+FILLED |= {"finding_id": "finding_001", "judgement": "wrong"}
 
 
 class Address(NamedTuple):
@@ -52,7 +53,7 @@ def _addresses() -> list[Address]:
             found.append(Address("GET", f"{route.path}/icon.svg"))
             continue
         assert isinstance(route, Route) and route.methods
-        path = re.sub(r"{(\w+)}", lambda name: FILLED.get(name[1], name[0]), route.path)
+        path = re.sub(r"{([\w:]+)}", lambda name: FILLED.get(name[1], name[0]), route.path)
         found.append(Address("POST" if "POST" in route.methods else "GET", path))
     return found
 

@@ -74,8 +74,11 @@ def test_every_page_of_a_run_is_shown_by_tenant_and_visibility(who: Who, world: 
     for (tenant, visibility), run_id in world.runs.items():
         client = world.viewer(who, run_id)
         event = (event_ids(client.get(f"/runs/{run_id}/evidence").text) or ["evt_x"])[0]
+        chat = client.get(f"/runs/{run_id}/conversation").text
+        session = (re.findall(r"/sessions/([^\"?#]+)", chat) or ["x"])[0]
         for path in routes("GET"):
-            answer = client.get(path.format(run_id=run_id, event_id=event))
+            address = path.replace("{session:path}", session).format(run_id=run_id, event_id=event)
+            answer = client.get(address)
             sight: Sight = "nothing" if answer.status_code in (403, 404) else "structure"
             if sight == "structure":
                 assert answer.status_code == 200, path
@@ -99,7 +102,8 @@ def test_a_run_of_another_tenant_is_changed_by_nobody(path: str, who: Who, world
     headers = {"origin": world.dashboard.site.address}
     for visibility in VISIBILITIES:
         run_id = world.runs[THEIRS, visibility]
-        address = path.format(run_id=run_id, visibility="public", link_id="x")
+        names = {"visibility": "public", "link_id": "x", "finding_id": "finding_001", "judgement": "wrong"}
+        address = path.format(run_id=run_id, **names)
         answer = world.viewer(who, run_id).post(address, headers=headers)
         assert answer.status_code in (403, 404)
     assert [world.dashboard.site.store.run(run_id).head().visibility_changes for run_id in world.runs.values()] == [

@@ -1,4 +1,7 @@
-"""Drawing of `critiqor explain`: a finding, its causal chain event by event, what it cost and what to change."""
+"""Drawing of `critiqor explain`: a finding, its causal chain event by event, what it cost and what to change.
+
+With `--answer`, the final answers with their claims, underlined by status.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,59 @@ from rich.tree import Tree
 from critiqor.cli.terminal.bars import bar
 from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, next_command, styled, untrusted
 from critiqor.cli.terminal.tables import facts_grid
-from critiqor.cli.texts.explain import SHOWN
-from critiqor.model import CausalStep, Finding
-from critiqor.model.formatting import format_lost_trust, format_waste
-from critiqor.run.explanation import ExplainedStep, Explanation
+from critiqor.cli.texts.explain import NO_ANSWER, SHOWN, SHOWN_ANSWERS, claim_line, numbered_claims
+from critiqor.conversation.checked_text import checked_text
+from critiqor.model import CausalStep, ClaimStatus, Finding
+from critiqor.model.formatting import format_claims, format_lost_trust, format_session, format_waste
+from critiqor.model.sanitize import sanitize_for_terminal
+from critiqor.run.explanation import CheckedAnswer, ExplainedStep, Explanation
+
+CLAIMS: dict[ClaimStatus, str] = {
+    "contradicted": "bold underline red",
+    "unsupported": "underline yellow",
+    "unverifiable": "underline",
+    "supported": "underline green",
+}
+"""Styles of claims."""
 
 
 def finding_drawing(run_id: str, explanation: Explanation) -> Group:
     """Draw a finding with its events, what it cost and what to change."""
     return Group(*_parts(run_id, explanation))
+
+
+def answers_drawing(run_id: str, answers: Sequence[CheckedAnswer]) -> Group:
+    """Draw the final answers of a run with their claims."""
+    return Group(*_answer_parts(run_id, answers))
+
+
+def _answer_parts(run_id: str, answers: Sequence[CheckedAnswer]) -> Iterator[RenderableType]:
+    if not answers:
+        yield Text(NO_ANSWER)
+    for answer in answers[:SHOWN_ANSWERS]:
+        yield untrusted(f"{run_id} · {format_session(answer.session_key)} · {answer.event_id}", FAINT)
+        if answer.request:
+            yield styled("Request  ", FAINT).append_text(untrusted(answer.request))
+        yield Text()
+        yield _claimed_text(answer)
+        yield Text()
+        yield Text(f"Claims: {format_claims(answer.claims) or 'none'}", FAINT)
+        for number, claim in numbered_claims(answer):
+            yield styled(f"[{number}] ", CLAIMS[claim.status]).append_text(untrusted(claim_line(claim)))
+        yield Text()
+    if len(answers) > SHOWN_ANSWERS:
+        yield Text(f"and {len(answers) - SHOWN_ANSWERS} more sessions: --json has them all", FAINT)
+    yield next_command(f"critiqor explain {run_id}")
+
+
+def _claimed_text(answer: CheckedAnswer) -> Text:
+    text, number = Text(), 0
+    for piece in checked_text(answer.text, answer.claims):
+        text.append(sanitize_for_terminal(piece.text), CLAIMS[piece.status] if piece.status else "")
+        for claim in piece.claims:
+            number += 1
+            text.append(f"[{number}]", CLAIMS[claim.status])
+    return text
 
 
 def _parts(run_id: str, explanation: Explanation) -> Iterator[RenderableType]:

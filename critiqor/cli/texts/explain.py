@@ -1,10 +1,15 @@
-"""Text of `critiqor explain`: a finding, its causal chain, what it cost and what to change."""
+"""Text of `critiqor explain`: a finding, its causal chain, what it cost and what to change; or the checked answers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from critiqor.cli.text_layout import page
-from critiqor.model.formatting import format_lost_trust, format_waste
-from critiqor.run.explanation import ExplainedStep, Explanation
+from critiqor.conversation.checked_text import checked_text
+from critiqor.model import Claim
+from critiqor.model.formatting import format_claims, format_lost_trust, format_session, format_waste
+from critiqor.model.sanitize import excerpt
+from critiqor.run.explanation import CheckedAnswer, ExplainedStep, Explanation
 
 SHOWN = 3
 """Maximum number of cited events that are shown besides the causal chain."""
@@ -36,6 +41,48 @@ def explanation_text(run: str, explanation: Explanation) -> str:
     lines += ["", f"  Trust:   {format_lost_trust(impact)}", f"  Wasted:  {format_waste(impact)}"]
     lines += [f"  Fix:     {finding.recommendation}", f"  Verify:  {finding.verification}"]
     return page(lines)
+
+
+SHOWN_ANSWERS = 5
+"""Maximum number of sessions whose answer is shown."""
+NO_ANSWER = "No agent answered."
+
+
+def answers_text(run: str, answers: Sequence[CheckedAnswer]) -> str:
+    """Return the final answers of a run as plain text: each claim is followed by its number in the list below."""
+    lines = [] if answers else [f"{run}: {NO_ANSWER}"]
+    for answer in answers[:SHOWN_ANSWERS]:
+        lines += [*([""] if lines else []), f"{run} {format_session(answer.session_key)}  {answer.event_id}"]
+        if answer.request:
+            lines.append(f"  Request: {excerpt(answer.request, 300)}")
+        lines += ["", *(f"  {line}" for line in _numbered_text(answer).split("\n")), ""]
+        lines.append(f"  Claims: {format_claims(answer.claims) or 'none'}")
+        lines += [f"  [{number}] {claim_line(claim)}" for number, claim in numbered_claims(answer)]
+    if len(answers) > SHOWN_ANSWERS:
+        lines += ["", f"and {len(answers) - SHOWN_ANSWERS} more sessions: --json has them all"]
+    return page(lines)
+
+
+def numbered_claims(answer: CheckedAnswer) -> Iterator[tuple[int, Claim]]:
+    """Yield the claims of an answer with their numbers, in the order of the text."""
+    pieces = checked_text(answer.text, answer.claims)
+    return ((number, claim) for number, claim in enumerate((one for piece in pieces for one in piece.claims), 1))
+
+
+def claim_line(claim: Claim) -> str:
+    """Return what became of a claim, and the events that decide it."""
+    cited = f" ({', '.join(claim.evidence[:SHOWN])})" if claim.evidence else ""
+    return f"{claim.status}: {claim.reason}{cited}"
+
+
+def _numbered_text(answer: CheckedAnswer) -> str:
+    text, number = "", 0
+    for piece in checked_text(answer.text, answer.claims):
+        text += piece.text
+        for _ in piece.claims:
+            number += 1
+            text += f"[{number}]"
+    return text
 
 
 def _step_lines(step: ExplainedStep) -> list[str]:

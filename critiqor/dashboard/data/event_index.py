@@ -1,4 +1,4 @@
-"""The index of one sealed run: the place of each event in session.json, its words, and the bars of the time chart.
+"""The index of one sealed run: the place of each event in session.json, its words, conversations and time chart.
 
 It contains no events, only their places, so everything that is shown comes from the evidence. It can be rebuilt at any
 time, and is rebuilt when the seal or the file has changed, or when it is damaged.
@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from critiqor.dashboard.data.search_terms import Search
 from critiqor.dashboard.data.time_chart import Bar
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Event
-from critiqor.storage.journal import MAX_LINE
+from critiqor.search.terms import Search
+from critiqor.storage.session_document import event_at
 
-INDEX_VERSION = "2"
+INDEX_VERSION = "3"
 # 1: first form.
 # 2: bars of model calls with their tools are called steps.
+# 3: sessions and their conversations.
 FIELDS = ("event_type", "source_layer", "tool_name", "status")
 """Fields that events can be filtered by."""
-_decode_event = msgspec.json.Decoder(Event).decode
 
 
 class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +66,13 @@ class Found(NamedTuple):
     """Number of events on all pages."""
 
 
+class SessionName(NamedTuple):
+    """A session of a run, by its number and its key."""
+
+    number: int
+    key: str
+
+
 class EventIndex:
     """A finished index. Each query opens the file, so that any thread can query it."""
 
@@ -94,48 +101,73 @@ class EventIndex:
         # Matches come in the order of their numbers, so the first page needs no sorting.
         source, order = ("words JOIN events ON number = words.rowid", "words.rowid") if search else ("events", "number")
         alone = "words" if search and not wanted.names else source
-        with self._query() as base:
+        with self.query() as base:
             [total] = base.execute(f"SELECT count(*) FROM {alone}{where}", values).fetchone()
             rows = base.execute(
                 f"SELECT number, offset, length FROM {source}{where} ORDER BY {order} LIMIT ? OFFSET ?",
                 [*values, limit, offset],
             ).fetchall()
-        return Found(self._read(rows), total)
+        return Found(self.read(rows), total)
 
     def event(self, event_id: str) -> Numbered | None:
         """Return one event by its id."""
-        with self._query() as base:
+        with self.query() as base:
             rows = base.execute(
                 "SELECT number, offset, length FROM events WHERE event_id = ? LIMIT 1", [event_id]
             ).fetchall()
-        return next(iter(self._read(rows)), None)
+        return next(iter(self.read(rows)), None)
+
+    def session_of(self, number: int) -> SessionName | None:
+        """Return the session of an event; None if it has none."""
+        with self.query() as base:
+            row = base.execute(
+                "SELECT sessions.number, key FROM events JOIN sessions ON sessions.number = session"
+                " WHERE events.number = ? AND entries",
+                [number],
+            ).fetchone()
+        return None if row is None else SessionName(*row)
+
+    def event_ids(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Return the ids of events by their numbers; those that do not exist are left out."""
+        with self.query() as base:
+            found = (base.execute("SELECT number, event_id FROM events WHERE number = ?", [each]) for each in numbers)
+            return {number: event_id for rows in found for number, event_id in rows}
+
+    def counterpart(self, number: int) -> int | None:
+        """Return the number of the result of a call, or of the call of a result; None for other events."""
+        with self.query() as base:
+            row = base.execute(
+                "SELECT number, end FROM entries WHERE number = ? OR end = ? LIMIT 1", [number, number]
+            ).fetchone()
+        pair = set(row or ()) - {number, None}
+        return int(pair.pop()) if pair else None
 
     def moment(self, event_id: str) -> int | None:
         """Return the time of an event in microseconds since 1970."""
-        with self._query() as base:
+        with self.query() as base:
             found = base.execute("SELECT at_ms FROM events WHERE event_id = ? LIMIT 1", [event_id]).fetchone()
         return None if found is None or found[0] is None else int(found[0]) * 1000
 
     def names(self, field: str) -> dict[str, int]:
         """Return the values of a field with their counts, the most frequent first."""
-        with self._query() as base:
+        with self.query() as base:
             rows = base.execute("SELECT name, times FROM names WHERE field = ? ORDER BY times DESC, name", [field])
             return dict(rows.fetchall())
 
     def extent(self) -> tuple[int, int] | None:
         """Return the start of the first and the end of the last bar; microseconds since 1970."""
-        with self._query() as base:
+        with self.query() as base:
             first, last = base.execute("SELECT min(start_us), max(end_us) FROM bars").fetchone()
         return None if first is None else (first, last)
 
     def lanes(self) -> list[tuple[str, int]]:
         """Return the kinds of bars, with the number of lanes of each."""
-        with self._query() as base:
+        with self.query() as base:
             return base.execute("SELECT kind, max(lane) FROM bars GROUP BY kind").fetchall()
 
     def long_bars(self, start_us: int, end_us: int, min_us: int, max_bars: int) -> list[Bar]:
         """Return the bars that took at least `min_us`; only the longest ones if there are too many."""
-        with self._query() as base:
+        with self.query() as base:
             rows = base.execute(
                 "SELECT kind, lane, start_us, end_us, name, failed, event_id, 1 FROM bars"
                 " WHERE end_us >= ? AND start_us <= ? AND end_us - start_us >= ?"
@@ -146,7 +178,7 @@ class EventIndex:
 
     def short_bars(self, start_us: int, end_us: int, min_us: int) -> list[Bar]:
         """Return the shorter bars, joined if they are closer than `min_us`, under the name of one of them."""
-        with self._query() as base:
+        with self.query() as base:
             rows = base.execute(
                 "SELECT kind, lane, min(start_us), max(end_us), min(name), max(failed), min(event_id), count(*)"
                 " FROM bars WHERE end_us >= ? AND start_us <= ? AND end_us - start_us < ?"
@@ -156,12 +188,12 @@ class EventIndex:
             return [Bar._make(row) for row in rows]
 
     @contextmanager
-    def _query(self) -> Iterator[sqlite3.Connection]:
+    def query(self) -> Iterator[sqlite3.Connection]:
         """Open the index for one query. A damaged index is deleted, so that the next request builds it again."""
         try:
             with closing(self._connect()) as base:
                 yield base
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, msgspec.ValidationError) as error:
             with suppress(OSError):
                 self._file.unlink()
             raise BrokenRecordError(
@@ -175,30 +207,18 @@ class EventIndex:
         base.execute("PRAGMA trusted_schema = OFF")
         return base
 
-    def _read(self, places: list[tuple[int, int, int]]) -> list[Numbered]:
+    def read(self, places: list[tuple[int, int, int]]) -> list[Numbered]:
+        """Read events of the evidence, given their numbers, offsets and lengths."""
         try:
             descriptor = os.open(self._document, os.O_RDONLY | os.O_NOFOLLOW)
         except OSError as error:
             raise evidence_error(self._document, error) from error
         try:
-            return [Numbered(number, _event_at(descriptor, offset, length)) for number, offset, length in places]
+            return [Numbered(number, event_at(descriptor, offset, length)) for number, offset, length in places]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, TypeError) as error:
             raise evidence_error(self._document, error) from error
         finally:
             os.close(descriptor)
-
-
-def _event_at(descriptor: int, offset: int, length: int) -> Event:
-    """Read one event of the sealed evidence, which must be a whole line.
-
-    Part of a line could be crafted to look like another event.
-    """
-    if not 0 < length <= 2 * MAX_LINE or offset < 1:
-        raise ValueError("the index contains an invalid position")
-    line = os.pread(descriptor, length + 2, offset - 1)
-    if line[:1] != b"\n" or line[length + 1 :] not in (b",", b"\n"):
-        raise ValueError("the index points to an incomplete event")
-    return _decode_event(line[1 : length + 1])
 
 
 def index_source(document: Path, digest: str) -> str:

@@ -1,4 +1,4 @@
-"""Builds the index of a sealed run: its events, their words, and the bars of the time chart."""
+"""Builds the index of a sealed run: its events, their words, its conversations, and the bars of the time chart."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from typing import Any
 import msgspec
 import psutil
 
+from critiqor.conversation.entries import ConversationBuilder, Entry
 from critiqor.dashboard.data.event_index import FIELDS, EventIndex, evidence_error, index_source
-from critiqor.dashboard.data.search_terms import searchable_text
 from critiqor.dashboard.data.time_chart import chart_bars
 from critiqor.exporters import gather_trace
-from critiqor.model import Event, ms_from_iso
+from critiqor.model import ms_from_iso
 from critiqor.run.store import Run
 from critiqor.run.view import RunView
+from critiqor.search.terms import searchable_text
+from critiqor.storage.session_document import decode_event, sealed_lines
 
 _BATCH = 500
 _MAX_NAME = 200
@@ -28,8 +30,16 @@ _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE events (
     number INTEGER PRIMARY KEY, event_id TEXT, event_type TEXT, source_layer TEXT, tool_name TEXT, status TEXT,
-    at_ms INTEGER, offset INTEGER, length INTEGER
+    at_ms INTEGER, offset INTEGER, length INTEGER, session INTEGER
 );
+CREATE TABLE sessions (
+    number INTEGER PRIMARY KEY, key TEXT, parent INTEGER, entries INTEGER, messages INTEGER, tool_calls INTEGER,
+    failures INTEGER, events INTEGER, started_at TEXT, ended_at TEXT, request INTEGER, answer INTEGER
+);
+CREATE TABLE entries (
+    session INTEGER, place INTEGER, kind TEXT, number INTEGER, end INTEGER, model INTEGER, is_failed INTEGER,
+    is_inner INTEGER, child TEXT, PRIMARY KEY (session, place)
+) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5 (
     text, content='', columnsize=0, tokenize="unicode61 remove_diacritics 0 tokenchars '_'"
 );
@@ -38,8 +48,6 @@ CREATE TABLE bars (
     kind TEXT, lane INTEGER, start_us INTEGER, end_us INTEGER, name TEXT, failed INTEGER, event_id TEXT
 );
 """
-
-_decode_event = msgspec.json.Decoder(Event).decode
 
 
 def build_index(run: Run, digest: str, file: Path) -> EventIndex:
@@ -66,6 +74,9 @@ def build_index(run: Run, digest: str, file: Path) -> EventIndex:
                     [_MAX_NAME, _MAX_NAMES],
                 )
             base.execute("CREATE INDEX events_by_id ON events (event_id)")
+            base.execute("CREATE INDEX entries_by_event ON entries (number)")
+            base.execute("CREATE INDEX entries_by_end ON entries (end)")
+            base.execute("CREATE INDEX sessions_by_key ON sessions (key)")
             base.execute("INSERT INTO facts VALUES ('made_of', ?)", [origin])
             base.execute("COMMIT")
         unfinished.replace(file)
@@ -88,24 +99,37 @@ def _insert_events(base: sqlite3.Connection, document: Path) -> None:
     rows: list[tuple[Any, ...]] = []
     words: list[tuple[int, str]] = []
 
+    entries: dict[tuple[int, int], Entry] = {}
+    conversations = ConversationBuilder()
+
     def flush() -> None:
-        base.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        base.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         base.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", words)
+        # The result of a call can come much later than the call: it replaces the entry.
+        changed = map(msgspec.structs.astuple, entries.values())
+        base.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", changed)
         rows.clear()
         words.clear()
+        entries.clear()
 
     for number, (offset, line) in enumerate(_lines(document), 1):
         try:
-            event = _decode_event(line)
+            event = decode_event(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise evidence_error(document, error) from error
         at = ms_from_iso(event.timestamp)
         named = (event.event_id, event.event_type, event.source_layer, event.tool_name, event.status)
-        rows.append((number, *named, at, offset, len(line)))
+        entry = conversations.observe(number, event)
+        if entry is not None:
+            entries[entry.session, entry.place] = entry
+        session = conversations.sessions.get(event.session_key) if event.session_key is not None else None
+        rows.append((number, *named, at, offset, len(line), None if session is None else session.number))
         words.append((number, searchable_text(event)))
         if len(rows) == _BATCH:
             flush()
     flush()
+    sessions = map(msgspec.structs.astuple, conversations.sessions.values())
+    base.executemany("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", sessions)
 
 
 def _insert_bars(base: sqlite3.Connection, run: Run) -> None:
@@ -117,13 +141,6 @@ def _insert_bars(base: sqlite3.Connection, run: Run) -> None:
 def _lines(document: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the events of a sealed session.json as bytes, with their offsets."""
     try:
-        file = document.open("rb", buffering=1 << 18)
+        yield from sealed_lines(document)
     except OSError as error:
         raise evidence_error(document, error) from error
-    with file:
-        offset = len(file.readline())
-        for line in file:
-            if line == b"],\n":
-                return
-            yield offset, line.rstrip(b",\n")
-            offset += len(line)

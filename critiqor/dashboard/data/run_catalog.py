@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Any
@@ -10,15 +11,26 @@ from typing import Any
 import msgspec
 
 from critiqor.comparison.figures import figures_of
+from critiqor.conversation.entries import is_user_message, message_text
+from critiqor.dashboard.data.session_rows import SessionRow, judged_row
 from critiqor.errors import BrokenRecordError, CritiqorError, UnknownRunError, UsageError
-from critiqor.model import iso_from_ms
+from critiqor.model import SessionDiagnosis, iso_from_ms
+from critiqor.model.diagnosis import READINESSES
+from critiqor.model.sanitize import excerpt
 from critiqor.privacy.visibility import OWNER, Viewer
 from critiqor.run.integrity import IntegrityCache, file_states
 from critiqor.run.store import Run, RunStore
 from critiqor.run.view import RunView
+from critiqor.storage.annotations import read_annotations
 
 UNREADABLE = "UNREADABLE"
 """Status of a run whose record cannot be read, as in `critiqor runs`."""
+
+
+MAX_EVENTS_BEFORE_TASK = 100
+"""Number of events in which the first message of a user is looked for."""
+MAX_TASK = 160
+"""Maximum length of the first words of a task in characters."""
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +43,11 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     tenant_id: str | None
     """None if the record cannot be read."""
     visibility: str
+    task: str = ""
+    """The first words of the first message of a user; empty if none was recorded early."""
+    models: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    note: str = ""
     headline: str | None = None
     sessions: str | None = None
     """The worst session, whose trust it is, and how the others are judged; None if there are not several."""
@@ -50,13 +67,20 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """For the chart, in milliseconds."""
     cost: str = ""
     time: str = ""
+    judged_sessions: tuple[SessionRow, ...] = ()
+    """Its sessions, the worst first."""
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Filter of the list; an empty text matches every run."""
+    """Filter and order of the list; an empty text matches every run."""
 
     text: str = ""
     agent: str = ""
+    verdict: str = ""
+    model: str = ""
+    tag: str = ""
+    sort: str = ""
+    """A key of `SORTS`, with a minus sign for the opposite order."""
     problem: str = ""
     tenant: str = ""
     since: str = ""
@@ -65,17 +89,37 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     def matches(self, row: RunRow) -> bool:
         """Return whether a run matches."""
-        words = " ".join(
-            (row.run_id, row.agent_id, row.headline or "", row.sessions or "", *row.problems, row.status)
-        ).lower()
+        named = (row.run_id, row.agent_id, row.task, row.note, row.headline or "", row.sessions or "", row.status)
+        words = " ".join((*named, *row.tags, *row.problems)).lower()
         return (
             all(word in words for word in self.text.lower().split())
             and self.agent in ("", row.agent_id)
+            and self.verdict in ("", row.readiness or row.status.lower())
+            and self.model in ("", *row.models)
+            and self.tag in ("", *row.tags)
             and self.problem in ("", *(row.problems or ("none",)))
             and self.tenant in ("", row.tenant_id)
             and (not self.since or row.created_at[:10] >= self.since)
             and (not self.until or row.created_at[:10] <= self.until)
         )
+
+    def apply(self, rows: Iterable[RunRow]) -> list[RunRow]:
+        """Return the matching runs in the wanted order. Without one, they keep theirs."""
+        found = [row for row in rows if self.matches(row)]
+        order = SORTS.get(self.sort.removeprefix("-"))
+        return found if order is None else sorted(found, key=order, reverse=self.sort.startswith("-"))
+
+
+SORTS: dict[str, Callable[[RunRow], tuple[float | str, ...]]] = {
+    "run": lambda row: (row.created_at, row.run_id),
+    "verdict": lambda row: (READINESSES.index(row.readiness) if row.readiness in READINESSES else 9, row.created_at),
+    "trust": lambda row: (101 if row.trust is None else row.trust, row.created_at),
+    "agent": lambda row: (row.agent_id, row.created_at),
+    "created": lambda row: (row.created_at, row.run_id),
+    "cost": lambda row: (row.cost_usd or 0.0, row.created_at),
+    "time": lambda row: (row.wall_ms or 0, row.created_at),
+}
+"""What the list can be sorted by."""
 
 
 class RunCatalog:
@@ -137,7 +181,7 @@ class RunCatalog:
         state = file_states(run)
         known = self._rows.get(run.id)
         if known is None or known[0] != state:
-            known = self._rows[run.id] = (state, _read_row(self._view(run, OWNER)))
+            known = self._rows[run.id] = (state, _with_annotations(_read_row(self._view(run, OWNER)), run))
         return known[1]
 
 
@@ -150,6 +194,7 @@ def _refuse_links(run: Run) -> None:
     files = (
         run.record_path,
         paths.visibility_path(run.id),
+        paths.annotations_path(run.id),
         run.evidence_path,
         run.diagnosis_path,
         paths.journal_path(run.id),
@@ -183,11 +228,13 @@ def _read_row(view: RunView) -> RunRow:
     try:
         diagnosis = view.require_diagnosis()
     except CritiqorError:
-        return RunRow(**known)
+        return RunRow(**known, task=_task_of(view, []))
     figures, primary, verdict = figures_of(diagnosis), diagnosis.primary_diagnosis, view.verdict
     texts = view.figure_texts()
     return RunRow(
         **known,
+        task=_task_of(view, diagnosis.sessions),
+        models=tuple(sorted({usage.model for usage in diagnosis.cost_analysis.per_model if usage.model})),
         headline=diagnosis.headline,
         sessions=None if verdict is None else verdict.sessions,
         trust=None if verdict is None else verdict.trust,
@@ -201,7 +248,40 @@ def _read_row(view: RunView) -> RunRow:
         wall_ms=figures.wall_ms,
         cost=texts["cost_usd"],
         time=texts["wall_ms"],
+        judged_sessions=tuple(
+            judged_row(
+                view.run_id,
+                head.metadata.agent_id,
+                head.timestamps.created_at,
+                session,
+                is_proven=verdict is not None and verdict.trust is not None,
+            )
+            for session in diagnosis.sessions
+        ),
     )
+
+
+def _with_annotations(row: RunRow, run: Run) -> RunRow:
+    try:
+        found = read_annotations(run.paths, run.id)
+    except BrokenRecordError:
+        return row  # its page says so
+    return msgspec.structs.replace(row, tags=tuple(found.tags), note=found.note) if found else row
+
+
+def _task_of(view: RunView, sessions: Sequence[SessionDiagnosis]) -> str:
+    """Return the first words of the user in the worst session, else in any; empty if they are not at the beginning."""
+    worst = sessions[0].session_key if sessions else None
+    task = ""
+    try:
+        for event in islice(view.run.events(), MAX_EVENTS_BEFORE_TASK):
+            if event.event_type in ("input", "message_end") and is_user_message(event):
+                task = task or excerpt(message_text(event), MAX_TASK)
+                if event.session_key == worst:
+                    return excerpt(message_text(event), MAX_TASK)
+    except (CritiqorError, OSError):
+        pass  # the list shows the run without it
+    return task
 
 
 def _is(kind: Callable[[int], bool], path: Path) -> bool:

@@ -10,7 +10,12 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from critiqor.dashboard.data.event_index import EventFilter, EventIndex, Found, Numbered
+from critiqor.dashboard.data.conversation_index import (
+    ConversationSource,
+    IndexedConversations,
+    ScannedConversations,
+)
+from critiqor.dashboard.data.event_index import EventFilter, EventIndex, Found, Numbered, SessionName
 from critiqor.dashboard.data.index_cache import IndexCache
 from critiqor.dashboard.data.time_chart import KINDS, Bar, ChartWindow
 from critiqor.dashboard.pages.run_addresses import RunAddresses
@@ -22,6 +27,7 @@ from critiqor.model.verdict import Verdict
 from critiqor.privacy.events import anonymous_coverage, anonymous_event
 from critiqor.privacy.replacements import anonymous_name
 from critiqor.run.view import RunView
+from critiqor.storage.annotations import Annotations, read_annotations
 from critiqor.timeline.reader.citations import FieldValue, read_cited_lines
 
 PAGE = 100
@@ -36,6 +42,15 @@ class Undiagnosed(NamedTuple):
 
     reason: str
     fix: str | None
+
+
+class EventNeighbours(NamedTuple):
+    """The ids of events that belong to another one; None where there is none."""
+
+    previous: str | None = None
+    next: str | None = None
+    counterpart: str | None = None
+    """The result of a call, or the call of a result."""
 
 
 class RunPageData:
@@ -103,6 +118,14 @@ class RunPageData:
             raise self._broken(error) from error
         return anonymous_coverage(coverage) if self.is_anonymous else coverage
 
+    @cached_property
+    def annotations(self) -> Annotations | None:
+        """What the user says about the run; None if it cannot be read. Only the user sees it."""
+        try:
+            return read_annotations(self.view.run.paths, self.run_id)
+        except BrokenRecordError:
+            return None
+
     def index(self, *, wait: bool = False) -> EventIndex | None:
         """Return the index if it is built. Wait for it if `wait` is set or the run is small."""
         if self._index is not None:
@@ -130,7 +153,7 @@ class RunPageData:
         return Found([self._shown(each) for each in found.events], found.total)
 
     def _scanned(self, wanted: EventFilter, offset: int) -> Found:
-        events = (Numbered(number, event) for number, event in enumerate(self._all_events(), 1))
+        events = self._numbered_events()
         total = self.total_events
         if total is not None and wanted == EventFilter():
             return Found(list(islice(events, offset, offset + PAGE)), total)
@@ -149,13 +172,45 @@ class RunPageData:
         if index is not None:
             found = index.event(event_id)
         else:
-            events = (Numbered(number, event) for number, event in enumerate(self._all_events(), 1))
-            found = next((each for each in events if each.event.event_id == event_id), None)
+            found = next((each for each in self._numbered_events() if each.event.event_id == event_id), None)
         return None if found is None else self._shown(found)
 
     def every_event(self) -> Iterator[Numbered]:
         """Yield all events in order."""
-        return (self._shown(Numbered(number, event)) for number, event in enumerate(self._all_events(), 1))
+        return map(self._shown, self._numbered_events())
+
+    @cached_property
+    def conversations(self) -> ConversationSource:
+        """The conversations of the run; without an index, those of its first events."""
+        index = self.index()
+        return IndexedConversations(index) if index is not None else ScannedConversations(self._numbered_events())
+
+    def conversations_with_index(self) -> ConversationSource:
+        """Return the conversations from the index, after waiting for it, if the run is sealed."""
+        if self.index(wait=True) is not None:
+            self.__dict__.pop("conversations", None)
+        return self.conversations
+
+    def around(self, number: int) -> EventNeighbours:
+        """Return the events before and after an event, and its call or result; empty without an index."""
+        index = self.index()
+        if index is None:
+            return EventNeighbours()
+        other = index.counterpart(number)
+        ids = index.event_ids([number - 1, number + 1, *([other] if other is not None else [])])
+        return EventNeighbours(ids.get(number - 1), ids.get(number + 1), ids.get(other or 0))
+
+    def session_of(self, number: int) -> SessionName | None:
+        """Return the session of an event as the viewer may see it; None if it has none, or without an index."""
+        index = self.index()
+        session = index.session_of(number) if index is not None else None
+        if session is None or not self.is_anonymous:
+            return session
+        return SessionName(session.number, f"session_{session.number}")
+
+    def shown_event(self, event: Event) -> Event:
+        """Return an event as far as the viewer may see it."""
+        return anonymous_event(event) if self.is_anonymous else event
 
     def timeline_line(self, name: str) -> dict[str, FieldValue] | None:
         """Return a cited line of OpenClaw's timeline; None for an anonymous viewer, because it contains texts."""
@@ -191,6 +246,9 @@ class RunPageData:
         bars = [*index.long_bars(start_us, end_us, min_us, max_bars), *index.short_bars(start_us, end_us, min_us)]
         return [bar._replace(name=KINDS[bar.kind]) for bar in bars] if self.is_anonymous else bars
 
+    def _numbered_events(self) -> Iterator[Numbered]:
+        return (Numbered(number, event) for number, event in enumerate(self._all_events(), 1))
+
     def _all_events(self) -> Iterator[Event]:
         try:
             yield from self.view.run.events()
@@ -203,4 +261,4 @@ class RunPageData:
         return BrokenRecordError(message, fix=f"critiqor verify {self.run_id}")
 
     def _shown(self, each: Numbered) -> Numbered:
-        return Numbered(each.number, anonymous_event(each.event)) if self.is_anonymous else each
+        return Numbered(each.number, self.shown_event(each.event))

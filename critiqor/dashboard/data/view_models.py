@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from typing import Any
+from typing import Any, NamedTuple
 
+from critiqor.dashboard.data.conversations import Conversations, ShownEntry
 from critiqor.dashboard.data.event_index import EventFilter
 from critiqor.dashboard.data.run_page_data import RunPageData
-from critiqor.dashboard.data.search_terms import searchable_text
 from critiqor.dashboard.pages.paging import Pages
 from critiqor.dashboard.render.causal_drawing import CausalPicture, draw_causal_graph
 from critiqor.dashboard.render.chart_drawing import draw_requests
@@ -17,11 +17,14 @@ from critiqor.diagnosis.signals.text import canonical_json, plain_text
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Diagnosis, Event, Finding, GraphNode
 from critiqor.model.diagnosis import SEVERITIES
-from critiqor.model.sanitize import excerpt
+from critiqor.model.sanitize import excerpt, remove_escape_sequences
 from critiqor.model.verdict import SessionTable, session_table
+from critiqor.search.terms import searchable_text
 
 MAX_CITED = 12
 """Maximum number of events of one finding that are shown with their values."""
+MAX_TEXTS = 20
+"""Maximum number of arguments of a call that are shown as texts."""
 _MAX_EXCERPT = 240
 """Maximum length of one value of an event in characters."""
 _MAX_SEARCHED = 50_000
@@ -41,6 +44,7 @@ def overview_values(data: RunPageData) -> dict[str, Any]:
         "doubt": None if data.diagnosis is None or data.view.integrity.is_intact else data.view.integrity.explanation,
         "severities": _severities([finding for finding in data.findings if finding.extension is None]),
         "sessions": _sessions(data),
+        "exchange": _exchange(data),
     }
 
 
@@ -98,6 +102,24 @@ def informative_values(event: Event, search: re.Pattern[str] | None = None) -> l
     return lines
 
 
+def readable_texts(event: Event) -> list[tuple[str, str]]:
+    """Return the texts of an event as people read them: with line breaks, without the terminal's escape sequences."""
+    payload = event.payload
+    texts = []
+    arguments = payload.get("arguments")
+    if isinstance(arguments, dict):
+        # A text is shown as text, everything else as JSON.
+        texts += [(f"argument {name}", _readable(value)) for name, value in list(arguments.items())[:MAX_TEXTS]]
+    elif arguments is not None:
+        texts.append(("arguments", _readable(arguments)))
+    texts += [(name, _readable(payload[name])) for name in ("result", "output", "text") if payload.get(name)]
+    return [(name, text) for name, text in texts if text]
+
+
+def _readable(value: object) -> str:
+    return remove_escape_sequences(plain_text(value))
+
+
 def _severities(findings: list[Finding]) -> dict[str, int]:
     """Return the number of findings of each severity, the worst first."""
     found = [finding.severity for finding in findings]
@@ -114,6 +136,35 @@ def _sessions(data: RunPageData) -> SessionTable | None:
     if data.diagnosis is None or data.verdict is None or not data.diagnosis.has_several_sessions:
         return None
     return session_table(data.diagnosis, data.verdict)
+
+
+class Exchange(NamedTuple):
+    """What the user asked first, and what the agent answered last, in the session to look at first."""
+
+    name: str | None
+    """The name of the session."""
+    request: ShownEntry | None
+    answer: ShownEntry | None
+    supported: int
+    """Number of claims of the answer that the recording supports."""
+
+
+def _exchange(data: RunPageData) -> Exchange | None:
+    """Return request and answer; None without an index, and if neither was recorded."""
+    if data.diagnosis is None or data.index() is None:
+        return None
+    conversations = Conversations(data)
+    try:
+        session = conversations.main()
+        if session is None:
+            return None
+        request, answer = conversations.message(session.request), conversations.message(session.answer)
+    except BrokenRecordError:
+        return None  # the diagnosis can still be read
+    supported = sum(
+        claim.status == "supported" for piece in (answer.pieces if answer else ()) for claim in piece.claims
+    )
+    return Exchange(conversations.name(session), request, answer, supported) if request or answer else None
 
 
 def _small_drawing(data: RunPageData) -> Drawing | None:

@@ -17,6 +17,30 @@ def path_segment(text: str) -> str:
     return quote(text, safe="")
 
 
+NO_SESSION = "-"
+"""The last segment of the address of a conversation that belongs to no session."""
+_PREFIX = "key:"
+
+
+def session_segment(key: str | None) -> str:
+    """Return the key of a session as the last segment of an address.
+
+    Browsers remove a segment of dots, and a single sign means that there is no session.
+    """
+    return NO_SESSION if key is None else path_segment(_PREFIX + key if _needs_prefix(key) else key)
+
+
+def session_key_of(segment: str) -> str | None:
+    """Return the key of a session from the last segment of an address."""
+    if segment == NO_SESSION:
+        return None
+    return segment.removeprefix(_PREFIX) if _needs_prefix(segment) else segment
+
+
+def _needs_prefix(key: str) -> bool:
+    return set(key.replace(_PREFIX, "")) <= {".", NO_SESSION}
+
+
 class RunAddresses:
     """The addresses of one run, for links on its pages."""
 
@@ -36,6 +60,11 @@ class RunAddresses:
         if not self._has_lines and line_of_id(event_id) is not None:
             return None
         return f"{self._run}/events/{path_segment(event_id)}"
+
+    def session(self, key: str | None, event_id: str = "", **parameters: str | int) -> str:
+        """Return the address of the conversation of a session, or of one of its events there."""
+        anchor = f"#{path_segment(event_id)}" if event_id else ""
+        return self.page(f"sessions/{session_segment(key)}", event=event_id, **parameters) + anchor
 
     def finding(self, finding_id: str) -> str:
         """Return the address of a finding, on its page of the diagnosis."""

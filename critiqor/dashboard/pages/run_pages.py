@@ -12,13 +12,13 @@ from starlette.responses import RedirectResponse, Response
 
 from critiqor.dashboard.data import view_models
 from critiqor.dashboard.data.event_index import EventFilter
-from critiqor.dashboard.data.run_page_data import PAGE, RunPageData
-from critiqor.dashboard.data.search_terms import Search
+from critiqor.dashboard.data.run_page_data import PAGE, EventNeighbours, RunPageData
 from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.run_addresses import FINDINGS
 from critiqor.dashboard.pages.site import Site
 from critiqor.model.event import place_of
 from critiqor.model.sanitize import sanitize_for_page
+from critiqor.search.terms import Search
 
 FILTERS = {"type": "event_type", "layer": "source_layer", "tool": "tool_name", "status": "status"}
 """Filters of the evidence, by their names in the address."""
@@ -79,16 +79,22 @@ class RunPages:
         line = None if found else data.timeline_line(event_id)
         if found is None and line is None:
             raise HTTPException(404, "There is no such event in the evidence.")
+        around = EventNeighbours() if found is None else data.around(found.number)
+        other = data.event(around.counterpart) if around.counterpart is not None else None
+        shown = [each for each in (found, other) if each is not None]
         return self._page(
             request,
             data,
             "event.html",
             "evidence",
             found=found,
+            around=around,
+            texts=[text for each in sorted(shown) for text in view_models.readable_texts(each.event)],
             event_id=event_id,
             content=msgspec.to_builtins(found.event) if found else line,
             citing=[finding for finding in data.findings if event_id in finding.cited_events],
             page=1 if found is None else (found.number - 1) // PAGE + 1,
+            session=None if found is None else data.session_of(found.number),
         )
 
     def raw_event(self, request: Request) -> Response:

@@ -11,9 +11,10 @@ from starlette.responses import Response
 
 from critiqor.comparison.compare import Comparison, compare
 from critiqor.comparison.figures import FIGURE_LABELS, format_difference, format_figure
-from critiqor.dashboard.data.run_catalog import UNREADABLE, RunFilter, RunRow
+from critiqor.dashboard.data.run_catalog import SORTS, UNREADABLE, RunFilter, RunRow
 from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.site import Site
+from critiqor.dashboard.pages.sorting import Sorting
 from critiqor.dashboard.render.chart_drawing import COST, TIME, TRUST, Chart, Measurement, Unit, draw_trend
 from critiqor.errors import UsageError
 from critiqor.model import ms_from_iso
@@ -21,7 +22,7 @@ from critiqor.model.formatting import counted
 from critiqor.run.timing import compare_timings
 
 ROWS = 50
-FILTERS = ("q", "agent", "type", "tenant", "since", "until")
+FILTERS = ("q", "agent", "verdict", "model", "tag", "type", "tenant", "since", "until", "sort")
 """Filters of the list, by their names in the address."""
 BETTER = {"trust": 1, "findings": -1, "cost_usd": -1, "tokens": -1, "wall_ms": -1}
 """1 if more is better, -1 if less is better; other figures are neither."""
@@ -51,18 +52,18 @@ class RunsPages:
         wanted = RunFilter(
             text=query_params.get("q", ""),
             agent=query_params.get("agent", ""),
+            verdict=query_params.get("verdict", ""),
+            model=query_params.get("model", ""),
+            tag=query_params.get("tag", ""),
+            sort=query_params.get("sort", ""),
             problem=query_params.get("type", ""),
             tenant=query_params.get("tenant", ""),
             since=query_params.get("since", ""),
             until=query_params.get("until", ""),
         )
         rows = self._site.catalog.rows(viewer)
-        found = [row for row in rows if wanted.matches(row)]
-        query = {
-            name: query_params[name]
-            for name in ("q", "agent", "type", "tenant", "since", "until")
-            if query_params.get(name)
-        }
+        found = wanted.apply(rows)
+        query = {name: query_params[name] for name in FILTERS if query_params.get(name)}
         pages = Pages(page_number(query_params.get("page")), ROWS, len(found), "/runs", urlencode(query)).within()
         return self._site.page(
             request,
@@ -71,9 +72,13 @@ class RunsPages:
             rows=found[pages.offset : pages.offset + ROWS],
             pages=pages,
             agents=sorted({row.agent_id for row in rows if row.status != UNREADABLE}),
+            verdicts_found=list(dict.fromkeys(row.readiness or row.status.lower() for row in rows)),
+            models=sorted({model for row in rows for model in row.models}),
+            tags=sorted({tag for row in rows for tag in row.tags}),
+            sorting=Sorting("/runs", query, tuple(SORTS)),
             tenants=sorted(viewer.tenants) if len(viewer.tenants) > 1 else [],
             problems=sorted({problem for row in rows for problem in row.problems or ("none",)}),
-            trend=_trend([row for row in found if row.readiness is not None]),
+            trend=_trend([row for row in RunFilter(sort="-created").apply(found) if row.readiness is not None]),
         )
 
     def compare(self, request: Request) -> Response:

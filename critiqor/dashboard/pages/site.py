@@ -30,6 +30,7 @@ from critiqor.model.formatting import (
     format_money,
     format_number,
     format_place,
+    format_session,
     format_trust,
 )
 from critiqor.privacy.visibility import Viewer
@@ -39,6 +40,7 @@ PACKAGE_FOLDER = Path(__file__).parent.parent
 LOOPBACK_ADDRESS = resolve_host(LOOPBACK)
 RUN_PAGES = {
     "": "Overview",
+    "conversation": "Conversation",
     "diagnosis": "Diagnosis",
     "timeline": "Timeline",
     "evidence": "Evidence",
@@ -130,6 +132,7 @@ def _environment() -> Environment:
         number=format_number,
         place=format_place,
         segment=path_segment,
+        session_name=format_session,
         trust=format_trust,
         words=format_identifier,
         wall_time=lambda diagnosis: format_duration(diagnosis.wall_time_ms),

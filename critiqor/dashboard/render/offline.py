@@ -27,7 +27,7 @@ from critiqor.dashboard.pages.timeline_page import TimelinePage
 from critiqor.dashboard.render.formatting import raw
 from critiqor.dashboard.render.offline_fragments import Anchors, FragmentExtractor, find_stylesheets
 from critiqor.errors import BrokenRecordError
-from critiqor.model import Diagnosis, Finding
+from critiqor.model import Claim, Diagnosis, Finding
 from critiqor.model.timeline import line_of_id
 from critiqor.privacy.visibility import EXPORT
 from critiqor.run.store import Run
@@ -81,7 +81,7 @@ class _OfflineReport:
     def chunks(self) -> Iterator[bytes]:
         diagnosis = self._data.diagnosis or self._diagnosis
         findings = diagnosis.failure_analysis.findings
-        sample = self._sample(findings)
+        sample = self._sample(findings, diagnosis.claims)
         anchors = Anchors(self._run_id, PARTS, {*sample.choice.events.values(), *sample.lines})
         pages = RunPages(self._site, MAX_FINDINGS)
         overview = self._render(pages.overview)
@@ -119,8 +119,9 @@ class _OfflineReport:
         scope = {"type": "http", "query_string": b"", "headers": [], "path_params": {"run_id": self._run_id}}
         return bytes(page(Request({**scope, "state": {"viewer": EXPORT}})).body).decode()
 
-    def _sample(self, findings: list[Finding]) -> _Sample:
-        cited = dict.fromkeys(name for finding in findings for name in finding.cited_events)
+    def _sample(self, findings: list[Finding], claims: list[Claim]) -> _Sample:
+        named = [name for finding in findings for name in finding.cited_events]
+        cited = dict.fromkeys([*named, *(name for claim in claims for name in (claim.event_id, *claim.evidence))])
         found = {name: self._data.timeline_line(name) for name in _timeline_lines(cited)}
         lines = {name: _format_json(line) for name, line in found.items() if line is not None}
         try:

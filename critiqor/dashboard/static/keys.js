@@ -19,8 +19,9 @@
     const next = all[now < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(now + by, 0), all.length - 1)];
     if (!next) return;
     for (const row of all) row.classList.toggle("chosen", row === next);
-    // Focus the link of the row, so that Enter opens it.
-    (next.matches("tr") ? next.querySelector("a") : next).focus({ preventScroll: true });
+    // Focus the link of the row, so that Enter opens it, or what unfolds it.
+    const target = next.querySelector("[data-focus]") ?? (next.matches("tr") ? next.querySelector("a") : next);
+    target.focus({ preventScroll: true });
     next.scrollIntoView({ block: "nearest" });
   };
   const open = (number) => document.querySelectorAll("#run-nav li a")[number - 1]?.click();
@@ -33,6 +34,8 @@
     else if (event.key === "?") dialog.showModal();
     else if (event.key === "j") move(1);
     else if (event.key === "k") move(-1);
+    else if (event.key === "n") document.querySelector("a[rel=next]")?.click();
+    else if (event.key === "p") document.querySelector("a[rel=prev]")?.click();
     else if (/^[1-9]$/.test(event.key)) open(Number(event.key));
     else return;
     event.preventDefault();

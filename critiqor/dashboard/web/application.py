@@ -10,9 +10,13 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from critiqor.dashboard.pages.annotations_page import AnnotationsPage
+from critiqor.dashboard.pages.conversation_page import ConversationPage
 from critiqor.dashboard.pages.live import Live
 from critiqor.dashboard.pages.run_pages import RunPages
 from critiqor.dashboard.pages.runs_pages import RunsPages
+from critiqor.dashboard.pages.search_page import SearchPage
+from critiqor.dashboard.pages.sessions_pages import SessionsPages
 from critiqor.dashboard.pages.site import PACKAGE_FOLDER, Site
 from critiqor.dashboard.pages.timeline_page import TimelinePage
 from critiqor.dashboard.pages.trust_page import TrustPage
@@ -32,6 +36,8 @@ _STATUS: dict[type[CritiqorError], int] = {
 def application(site: Site) -> Starlette:
     """Build the dashboard of a site. Every request passes `RequestGuard` first."""
     login, runs, run = Login(site), RunsPages(site), RunPages(site)
+    annotations = AnnotationsPage(site)
+    conversation, sessions = ConversationPage(site), SessionsPages(site)
     timeline, trust, live = TimelinePage(site), TrustPage(site), Live(site)
     routes = [
         Route("/", login.front),
@@ -40,6 +46,11 @@ def application(site: Site) -> Starlette:
         Route("/runs", runs.list),
         Route("/compare", runs.compare),
         Route("/runs/{run_id}", run.overview),
+        Route("/runs/{run_id}/conversation", conversation.main),
+        Route("/runs/{run_id}/sessions", sessions.of_run),
+        Route("/runs/{run_id}/sessions/{session:path}", conversation.page),
+        Route("/sessions", sessions.of_all),
+        Route("/search", SearchPage(site).page),
         Route("/runs/{run_id}/diagnosis", run.diagnosis),
         Route("/runs/{run_id}/timeline", timeline.page),
         Route("/runs/{run_id}/evidence", run.evidence),
@@ -52,6 +63,8 @@ def application(site: Site) -> Starlette:
         Route("/runs/{run_id}/live/stream", live.stream),
         Route("/runs/{run_id}/trust", trust.page),
         Route("/runs/{run_id}/visibility/{visibility}", trust.publish, methods=["POST"]),
+        Route("/runs/{run_id}/annotations", annotations.save, methods=["POST"]),
+        Route("/runs/{run_id}/findings/{finding_id}/{judgement}", annotations.judge, methods=["POST"]),
         Route("/runs/{run_id}/links", trust.make_link, methods=["POST"]),
         Route("/runs/{run_id}/links/{link_id}/revoke", trust.revoke_link, methods=["POST"]),
         Route(ICON, _icon),

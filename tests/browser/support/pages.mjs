@@ -1,7 +1,7 @@
 // The addresses of the dashboard.
-import { diagnosisOf, runs } from "./stage.mjs";
+import { diagnosisOf, fixtures, runs } from "./stage.mjs";
 
-export const RUN_PAGES = ["", "/diagnosis", "/timeline", "/evidence", "/cost", "/context", "/playbook", "/live", "/trust"];
+export const RUN_PAGES = ["", "/conversation", "/diagnosis", "/timeline", "/evidence", "/cost", "/context", "/playbook", "/live", "/trust"];
 
 export const pagesOf = (run) => RUN_PAGES.map((page) => `/runs/${run}${page}`);
 
@@ -13,23 +13,36 @@ export function firstBadEvent(run) {
 
 export const firstBadEventPage = (run) => `/runs/${run}/events/${encodeURIComponent(firstBadEvent(run))}`;
 
+/** The conversation of a session. */
+export const sessionPage = (run, key, query = "") => `/runs/${run}/sessions/${encodeURIComponent(key)}${query}`;
+
 /** One address of every kind. */
 export const EVERY_PAGE = [
   "/runs",
   "/runs?q=agent&type=false_success_claim",
   "/runs?q=nothing+is+called+so",
+  "/search",
+  "/search?q=pytest",
+  "/sessions",
+  "/sessions?verdict=unsafe&sort=-trust",
+  `/runs/${runs.told}/sessions`,
+  `/runs/${runs.told}/sessions?q=telegram&sort=cost`,
   `/compare?run=${runs.clean}&run=${runs.claim}`,
   ...pagesOf(runs.claim),
   firstBadEventPage(runs.claim),
   `/runs/${runs.claim}/evidence?q=pytest&status=error`,
   `/runs/${runs.claim}/timeline?from=0&to=50`,
+  sessionPage(runs.claim, "agent:main:main", "?q=pytest"),
+  sessionPage(runs.claim, "agent:main:main", `?show=problems`),
   `/runs/${runs.claim}/trust?verify=1`,
 ];
 
 /** Pages of other kinds of runs that differ. */
 export const OTHER_RUNS = [
   ...["", "/diagnosis", "/evidence", "/playbook", "/cost"].map((page) => `/runs/${runs.circles}${page}`),
-  ...["", "/context", "/timeline", "/diagnosis"].map((page) => `/runs/${runs.forgetful}${page}`),
+  ...["", "/conversation", "/context", "/timeline", "/diagnosis"].map((page) => `/runs/${runs.forgetful}${page}`),
+  ...["", "/conversation"].map((page) => `/runs/${runs.told}${page}`),
+  ...fixtures.sessions.map((key) => sessionPage(runs.told, key)),
   ...["", "/timeline"].map((page) => `/runs/${runs.stalled}${page}`),
   ...["/diagnosis", "/context"].map((page) => `/runs/${runs.large}${page}`),
   ...pagesOf(runs.imported),
@@ -46,4 +59,5 @@ export const REFUSALS = [
   [`/runs/${runs.claim}/events/evt_nothing`, 404],
   [`/compare?run=${runs.claim}`, 400],
   ["/no/such/page", 404],
+  [sessionPage(runs.claim, "agent:main:nobody"), 404],
 ];

@@ -11,9 +11,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from critiqor.model import Event
+from critiqor.model.sanitize import excerpt
 
 MAX_WORDS = 16
 MAX_SEARCH = 400
+MAX_LOCATED = 50_000
+"""Maximum number of characters of an event in which the match of a search is located."""
+MAX_SHOWN = 200
+"""Maximum length of the text around a match in characters."""
 _WORD = re.compile(r"\w+")
 
 
@@ -79,3 +84,14 @@ def _texts(value: Any) -> Iterator[str]:
             waiting.extend(reversed(item))
         elif isinstance(item, int | float) and not isinstance(item, bool):
             yield str(item)
+
+
+def matching_excerpt(event: Event, text: str) -> str:
+    """Return the part of an event around the first match of a search, on one line."""
+    content = "\n".join(part for part in (event.error, *_texts(event.payload)) if part)[:MAX_LOCATED]
+    pattern = Search(text).pattern
+    match = pattern.search(content) if pattern is not None else None
+    if match is None:
+        return excerpt(content or searchable_text(event), MAX_SHOWN)
+    start = max(content.rfind("\n", 0, match.start()) + 1, match.start() - 60)
+    return excerpt(content[start:], MAX_SHOWN)

@@ -1,0 +1,61 @@
+"""A text of an agent with its claims: which parts of it are claims, and what the recording says about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from critiqor.model import Claim, ClaimStatus
+
+STATUSES: tuple[ClaimStatus, ...] = ("contradicted", "unsupported", "unverifiable", "supported")
+"""From worst to best."""
+
+
+class Piece(NamedTuple):
+    """A part of a text."""
+
+    text: str
+    claims: tuple[Claim, ...] = ()
+    """The claims in it, the worst first; empty if it contains none."""
+
+    @property
+    def status(self) -> ClaimStatus | None:
+        """The worst status of its claims; None without claims."""
+        return self.claims[0].status if self.claims else None
+
+    @property
+    def evidence(self) -> str | None:
+        """The event that decides its worst claim; None if there is none."""
+        return next((event_id for claim in self.claims[:1] for event_id in claim.evidence), None)
+
+
+def worst_first(claims: Iterable[Claim]) -> list[Claim]:
+    """Return claims in the order of their statuses, the worst first."""
+    return sorted(claims, key=lambda claim: STATUSES.index(claim.status))
+
+
+def checked_text(text: str, claims: Sequence[Claim]) -> list[Piece]:
+    """Split a text into claims and what is between them. Claims that overlap are one piece."""
+    pieces: list[Piece] = []
+    end = 0
+    for start, until, together in _joined(claims, len(text)):
+        if start > end:
+            pieces.append(Piece(text[end:start]))
+        pieces.append(Piece(text[start:until], tuple(worst_first(together))))
+        end = until
+    return [*pieces, Piece(text[end:])] if end < len(text) else pieces
+
+
+def _joined(claims: Sequence[Claim], length: int) -> list[tuple[int, int, list[Claim]]]:
+    """Return the places of claims within a text of this length, in order; those that overlap are joined."""
+    joined: list[tuple[int, int, list[Claim]]] = []
+    for claim in sorted(claims, key=lambda claim: (claim.start, claim.end)):
+        start, end = max(0, claim.start), min(claim.end, length)
+        if start >= end:
+            continue  # the text was cut before it
+        if joined and start < joined[-1][1]:
+            first, until, together = joined[-1]
+            joined[-1] = (first, max(until, end), [*together, claim])
+        else:
+            joined.append((start, end, [claim]))
+    return joined

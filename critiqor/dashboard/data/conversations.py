@@ -1,0 +1,282 @@
+"""View models of conversations: the entries of a session as the pages show them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from critiqor.conversation.checked_text import Piece, checked_text, worst_first
+from critiqor.conversation.entries import Entry, Session, message_text
+from critiqor.dashboard.data.conversation_index import EntryFilter
+from critiqor.dashboard.data.run_page_data import RunPageData
+from critiqor.diagnosis.prices.price import price_of
+from critiqor.diagnosis.signals.text import plain_text
+from critiqor.model import Claim, Event, Finding, SessionDiagnosis
+from critiqor.model.formatting import counted, format_duration, format_money, format_number
+from critiqor.model.sanitize import excerpt, remove_escape_sequences
+from critiqor.spans.tool_results import tool_outcome
+
+ENTRIES = 50
+"""Number of entries on one page."""
+MAX_WORDS = 12_000
+"""Maximum length of a message on a page in characters; the page of its event has all of it."""
+MAX_OUTPUT = 6000
+"""Maximum length of the arguments and the result of a tool call in characters."""
+NESTED = 8
+"""Number of entries of a subagent that are shown within the conversation of its parent."""
+_COMMANDS = ("command", "cmd", "script", "path", "file_path", "url", "query", "pattern", "message", "task")
+"""Arguments that say what a tool call does."""
+
+
+class Pin(NamedTuple):
+    """A finding at an entry that it cites."""
+
+    finding: Finding
+    is_first: bool
+    """Whether it began here."""
+
+
+class ShownEntry(NamedTuple):
+    """One entry of a conversation."""
+
+    entry: Entry
+    event: Event
+    pieces: list[Piece]
+    """The words of a message, or what an interruption is; empty for a tool call."""
+    more: int
+    """Number of characters that are left out."""
+    title: str
+    """What a tool call does, on one line."""
+    arguments: str
+    result: str
+    """The result of a tool call as text."""
+    end: Event | None
+    facts: list[str]
+    """Duration, tokens and cost."""
+    claims: list[Claim]
+    """The claims in it that do not hold, the worst first."""
+    pins: list[Pin]
+    child: Session | None
+    nested: list[ShownEntry]
+    """The first entries of a subagent."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a tool call is shown with its result from the start: where a finding began."""
+        return any(pin.is_first for pin in self.pins)
+
+    @property
+    def ids(self) -> list[str]:
+        """The events of the entry."""
+        return [self.event.event_id, *([self.end.event_id] if self.end is not None else [])]
+
+
+class Conversations:
+    """The conversations of one run, as one viewer may see them."""
+
+    def __init__(self, data: RunPageData) -> None:
+        self._data = data
+        self.source = data.conversations
+
+    @cached_property
+    def judged(self) -> dict[str | None, SessionDiagnosis]:
+        """The verdicts on sessions by the names of the sessions."""
+        diagnosis = self._data.diagnosis
+        return {} if diagnosis is None else {session.session_key: session for session in diagnosis.sessions}
+
+    @cached_property
+    def _pins(self) -> dict[str, list[Pin]]:
+        pins: dict[str, list[Pin]] = {}
+        for finding in self._data.findings:
+            for event_id in finding.cited_events:
+                pins.setdefault(event_id, []).append(Pin(finding, event_id == finding.first_event))
+        return pins
+
+    @cached_property
+    def _claims(self) -> dict[str, list[Claim]]:
+        claims: dict[str, list[Claim]] = {}
+        for claim in self._data.diagnosis.claims if self._data.diagnosis is not None else ():
+            claims.setdefault(claim.event_id, []).append(claim)
+        return claims
+
+    def name(self, session: Session) -> str | None:
+        """Return the key of a session as far as the viewer may see it; None for events without a session."""
+        return session.key if session.key is None or not self._data.is_anonymous else f"session_{session.number}"
+
+    def find(self, name: str | None) -> Session | None:
+        """Return a session by its name as the viewer sees it."""
+        if not self._data.is_anonymous or name is None:
+            return self.source.session(name)
+        return next((session for session in self.source.sessions() if self.name(session) == name), None)
+
+    def main(self) -> Session | None:
+        """Return the session to look at first: the one with the least trust, else the first."""
+        for key in self.judged:
+            session = self.find(key)
+            if session is not None and session.entries:
+                return session
+        return next(iter(self.source.sessions()), None)
+
+    def parent(self, session: Session) -> Session | None:
+        """Return the session whose agent started a session."""
+        sessions = self.source.sessions() if session.parent is not None else []
+        return next((each for each in sessions if each.number == session.parent), None)
+
+    def children(self, session: Session) -> list[Session]:
+        """Return the sessions that the agent of a session started."""
+        return [each for each in self.source.sessions() if each.parent == session.number and each.number]
+
+    def findings(self, session: Session) -> list[Finding]:
+        """Return the findings of a session, the worst first."""
+        name = self.name(session)
+        judged = self.judged.get(name)
+        named = set(judged.findings) if judged is not None else set()
+        return [one for one in self._data.findings if one.id in named or (not named and one.session_key == name)]
+
+    def entries(self, wanted: EntryFilter, offset: int, limit: int = ENTRIES) -> tuple[list[ShownEntry], int]:
+        """Return a page of entries, and the number of all entries that match."""
+        found, total = self.source.entries(wanted, offset, limit)
+        return self._shown(found, nests=True), total
+
+    def message(self, number: int | None) -> ShownEntry | None:
+        """Return the message of an event as an entry."""
+        if number is None or number not in (events := self._events([number])):
+            return None
+        role: Any = "user" if events[number].event_type == "input" else "agent"
+        return self._entry(Entry(session=0, place=0, kind=role, number=number), events, [])
+
+    def _shown(self, entries: list[Entry], *, nests: bool = False) -> list[ShownEntry]:
+        events = self._events(
+            number for each in entries for number in (each.number, each.end, each.model) if number is not None
+        )
+        shown = []
+        for each in entries:
+            child = self.source.session(each.child) if each.child is not None else None
+            nested = (
+                self._shown(self.source.entries(EntryFilter(child.number), 0, NESTED)[0])
+                if nests and child is not None
+                else []
+            )
+            if each.number in events:
+                shown.append(self._entry(each, events, nested, child))
+        return shown
+
+    def _events(self, numbers: Iterable[int]) -> dict[int, Event]:
+        found = self.source.events(numbers)
+        return {number: self._data.shown_event(event) for number, event in found.items()}
+
+    def _entry(
+        self, entry: Entry, events: dict[int, Event], nested: list[ShownEntry], child: Session | None = None
+    ) -> ShownEntry:
+        event, end = events[entry.number], events.get(entry.end or 0)
+        last = end if end is not None and end is not event else None
+        ids = [event.event_id, *([last.event_id] if last is not None else [])]
+        is_tool = entry.kind == "tool"
+        text = "" if is_tool else _words(entry, event, last)
+        claims = self._claims.get(event.event_id, []) if text and not self._data.is_anonymous else []
+        called = event if event.event_type == "tool_call" else None
+        arguments = called.payload.get("arguments", called.payload.get("args")) if called is not None else None
+        return ShownEntry(
+            entry=entry,
+            event=event,
+            pieces=checked_text(text[:MAX_WORDS], claims),
+            more=max(0, len(text) - MAX_WORDS),
+            title=_title(arguments) if is_tool else "",
+            arguments=_readable(arguments)[:MAX_OUTPUT] if is_tool and arguments is not None else "",
+            result=_result(end) if is_tool and end is not None else "",
+            end=last,
+            facts=_facts(entry, event, end, events.get(entry.model or 0)),
+            claims=[claim for claim in worst_first(claims) if claim.status != "supported"],
+            pins=_once(pin for event_id in ids for pin in self._pins.get(event_id, ())),
+            child=child,
+            nested=nested,
+        )
+
+
+def _once(pins: Iterable[Pin]) -> list[Pin]:
+    """Return each finding once; a call and its result can both be cited."""
+    kept: dict[str, Pin] = {}
+    for pin in pins:
+        kept[pin.finding.id] = Pin(pin.finding, pin.is_first or kept.get(pin.finding.id, pin).is_first)
+    return list(kept.values())
+
+
+def _words(entry: Entry, event: Event, end: Event | None) -> str:
+    if entry.kind in ("user", "agent", "note"):
+        return message_text(event)
+    payload = (end or event).payload
+    if entry.kind == "compaction":
+        before, after = payload.get("tokensBefore"), payload.get("tokensAfter")
+        sizes = [format_number(size) for size in (before, after) if isinstance(size, int | float)]
+        said = ["The history was compacted", f"{' to '.join(sizes)} tokens" if sizes else "", _reason(payload)]
+        text = message_text(event)
+        return ": ".join(part for part in said if part) + (f"\n{text}" if text else "")
+    if entry.kind == "retry":
+        attempt, delay = payload.get("attempt"), payload.get("delayMs")
+        said = [
+            f"Attempt {attempt}" if isinstance(attempt, int) else "Another attempt",
+            f"after {format_duration(delay)}" if isinstance(delay, int | float) else "",
+        ]
+        return ": ".join(part for part in (" ".join(part for part in said if part), _reason(payload, event)) if part)
+    what = {"token_usage": "The model call failed", "agent_end": "The agent run ended"}
+    return ": ".join(part for part in (what.get(event.event_type, "Error"), _reason(payload, event)) if part)
+
+
+def _reason(payload: dict[str, Any], event: Event | None = None) -> str:
+    if event is not None and event.error:
+        return event.error
+    for name in ("reason", "error", "stopReason", "stop_reason", "errorCategory"):
+        if isinstance(payload.get(name), str):
+            return str(payload[name])
+    return "aborted" if payload.get("aborted") is True else ""
+
+
+def _title(arguments: object) -> str:
+    """Return what a tool call does, on one line."""
+    if isinstance(arguments, dict):
+        for name in _COMMANDS:
+            if isinstance(arguments.get(name), str) and arguments[name]:
+                return excerpt(arguments[name], 160)
+    return "" if arguments in (None, {}) else excerpt(json.dumps(arguments, ensure_ascii=False), 160)
+
+
+def _readable(value: object) -> str:
+    """Return arguments as text: a single command as it is, everything else as JSON."""
+    if isinstance(value, dict) and len(value) == 1:
+        [(name, only)] = value.items()
+        if name in _COMMANDS and isinstance(only, str):
+            return only
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _result(event: Event) -> str:
+    payload = event.payload
+    value = payload["result"] if "result" in payload else payload.get("output")
+    text = remove_escape_sequences(plain_text(value)[: 2 * MAX_OUTPUT]) if value is not None else ""
+    if len(text) > MAX_OUTPUT:
+        return text[:MAX_OUTPUT] + "…"
+    return text
+
+
+def _facts(entry: Entry, event: Event, end: Event | None, usage_event: Event | None) -> list[str]:
+    """Return duration, exit code, tokens and cost of an entry."""
+    facts = []
+    last = end or event
+    if entry.kind in ("tool", "compaction") and last.duration_ms is not None:
+        facts.append(format_duration(last.duration_ms))
+    if entry.kind == "tool" and end is not None:
+        code = tool_outcome(end.payload.get("result"), reported_exit_code=end.payload.get("exit_code")).exit_code
+        facts += [f"exit code {code}"] if code is not None else []
+    payload = usage_event.payload if usage_event is not None else {}
+    usage = payload.get("usage")
+    if entry.kind == "agent" and usage_event is not None and isinstance(usage, dict):
+        if usage_event.duration_ms is not None:
+            facts.append(format_duration(usage_event.duration_ms))
+        sent, received = usage.get("input"), usage.get("output")
+        if isinstance(sent, int) and isinstance(received, int):
+            facts.append(f"{counted(sent, 'token')} in, {format_number(received)} out")
+        price = price_of(usage, payload.get("provider"), payload.get("model"))
+        facts += [format_money(price.usd, is_estimated=price.is_estimated)] if price is not None else []
+    return facts

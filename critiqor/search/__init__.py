@@ -1,0 +1,1 @@
+"""Search in the content of all runs of a folder: terms, index and hits."""
