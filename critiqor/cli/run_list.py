@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from fnmatch import fnmatchcase
+from typing import Any, Literal
 
 import msgspec
 
@@ -11,10 +13,12 @@ from critiqor.errors import CritiqorError
 from critiqor.live.verdict import LiveSession, LiveVerdict, read_live
 from critiqor.model.diagnosis import Readiness
 from critiqor.model.formatting import format_cost, format_session
+from critiqor.model.timestamps import ms_from_iso
 from critiqor.model.usage import Cost
 from critiqor.run.owner import is_abandoned
 from critiqor.run.store import Run
 from critiqor.run.view import RunView
+from critiqor.storage.annotations import read_annotations
 
 MAX_SESSIONS = 3
 """Maximum number of sessions that are named of a run in progress, the worst ones."""
@@ -54,10 +58,50 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunRow(msgspec.Struct, frozen=True):
-    """A listed run with its cost as text."""
+    """A listed run with its cost as text, and with what it can be found by."""
 
     run: ListedRun
     cost: str
+    session_keys: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs a list shows. What is empty or None shows all."""
+
+    agent: str | None = None
+    """A pattern of agent ids, such as `release-*`."""
+    session: str | None = None
+    """A part of a session key."""
+    verdicts: tuple[str, ...] = ()
+    since_ms: int | None = None
+    """The earliest beginning of a run, in milliseconds since 1970."""
+    tags: tuple[str, ...] = ()
+    """Tags that a run must have, all of them."""
+
+    def shows(self, row: RunRow) -> bool:
+        """Return whether a list shows a run."""
+        run = row.run
+        began = ms_from_iso(run.created_at) if run.created_at else None
+        return (
+            (self.agent is None or fnmatchcase(run.agent_id or "", self.agent))
+            and (self.session is None or any(self.session in key for key in row.session_keys))
+            and (not self.verdicts or run.verdict in self.verdicts)
+            and (self.since_ms is None or (began is not None and began >= self.since_ms))
+            and set(self.tags) <= set(row.tags)
+        )
+
+
+SortKey = Literal["created", "trust", "cost", "events"]
+
+
+def sort_rows(rows: list[RunRow], key: SortKey) -> list[RunRow]:
+    """Return rows, which are the newest first, in another order: lowest trust, highest cost or most events first."""
+    if key == "created":
+        return rows
+    if key == "trust":
+        return sorted(rows, key=lambda row: math.inf if row.run.trust is None else row.run.trust)
+    return sorted(rows, key=lambda row: -((row.run.cost_usd if key == "cost" else row.run.events) or 0))
 
 
 def list_run(run: Run) -> RunRow:
@@ -103,7 +147,15 @@ def _list_readable(view: RunView) -> RunRow:
         headline=verdict.headline,
         sessions=verdict.sessions,
     )
-    return RunRow(listed, format_cost(cost))
+    keys = tuple(session.session_key or "" for session in diagnosis.sessions)
+    return RunRow(listed, format_cost(cost), keys, _tags(view.run))
+
+
+def _tags(run: Run) -> tuple[str, ...]:
+    try:
+        return tuple(read_annotations(run.paths, run.id).tags)
+    except CritiqorError:
+        return ()  # the page of the run says that the file is damaged
 
 
 def _list_live(listed: ListedRun, live: LiveVerdict | None) -> RunRow:
@@ -123,7 +175,8 @@ def _list_live(listed: ListedRun, live: LiveVerdict | None) -> RunRow:
         sessions="; ".join(map(_describe_session, live.sessions[:MAX_SESSIONS])) if several else None,
         so_far=True,
     )
-    return RunRow(known, format_cost(live.cost))
+    keys = tuple(session.session_key or "" for session in live.sessions)
+    return RunRow(known, format_cost(live.cost), keys)
 
 
 def _describe_session(session: LiveSession) -> str:

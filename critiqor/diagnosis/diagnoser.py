@@ -75,7 +75,10 @@ RULE_SET_VERSION = "10"
 # recorder, and records that could not be written are not blamed on a plugin that was not loaded.
 # 9: failures whose outputs say the same have one cause, whatever it is; bad news about one failure admits no other one;
 # a command that an answer quotes must have been run; dates, hosts and namesakes are compared; answers in XML are read.
-# 10: calls of Critiqor's own tools, of its MCP server, are left out.
+# 10: calls of Critiqor's own tools, of its MCP server, are left out; what only an argument of the agent contains
+# supports no number; weekdays and accounts of a list are compared with the request; a check is stale although something
+# else of the same thing was looked at; numbers beside the point hide no loop; warnings that were disregarded, and
+# conditions of the user, are not looked for any more.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
@@ -93,4 +94,8 @@ def _trust(run: ListedRun, width: int) -> Text:
 
 
 def _date(created_at: str | None) -> str:
-    return (created_at or "-")[:16].replace("T", " ")
+    """Return when a run began, in local time."""
+    try:
+        return f"{datetime.fromisoformat(created_at or '').astimezone():%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError):
+        return (created_at or "-")[:16]

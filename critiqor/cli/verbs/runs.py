@@ -9,32 +9,84 @@ import click
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.options import json_option, runs_dir_option
 from critiqor.cli.output import answer
+from critiqor.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
 
-    from critiqor.cli.run_list import RunRow
+    from critiqor.cli.run_list import RunRow, SortKey
     from critiqor.run.store import RunStore
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @runs_dir_option
+@click.option("--agent", metavar="PATTERN", help="Only runs of this agent, such as release-*.")
+@click.option("--session", metavar="TEXT", help="Only runs with a session whose key contains this.")
+@click.option(
+    "--verdict",
+    "verdicts",
+    type=click.Choice(["unsafe", "review", "unknown", "ready"]),
+    multiple=True,
+    help="Only runs with this verdict; can be repeated.",
+)
+@click.option("--since", metavar="AGE|DATE", help="Only runs since then: 24h, 7d, 2026-11-02.")
+@click.option("--tag", "tags", multiple=True, help="Only runs with this tag; can be repeated.")
+@click.option(
+    "--sort",
+    type=click.Choice(["created", "trust", "cost", "events"]),
+    default="created",
+    show_default=True,
+    help="Order: the newest, the lowest trust, the highest cost or the most events first.",
+)
 @json_option
-def runs(runs_dir: str, as_json: bool) -> None:
+def runs(
+    runs_dir: str,
+    agent: str | None,
+    session: str | None,
+    verdicts: tuple[str, ...],
+    since: str | None,
+    tags: tuple[str, ...],
+    sort: SortKey,
+    as_json: bool,
+) -> None:
     """List the runs in this folder, newest first."""
     from critiqor.cli.garbage import paused_collection
-    from critiqor.cli.run_list import list_lost_run, list_run
+    from critiqor.cli.run_list import RunFilter, list_lost_run, list_run, sort_rows
     from critiqor.run.store import RunStore
 
     store = RunStore(runs_dir)
     with paused_collection():
         rows = [list_run(run) for run in reversed(store.runs())]
         rows += map(list_lost_run, store.paths.lost_run_ids())
-    text = "\n".join(_lines(rows)) if rows else f"{_no_runs(store)}\nNext: {add_runs_dir('critiqor monitor openclaw')}"
-    data = [row.run for row in rows]
-    answer("runs", data, text, as_json=as_json, drawing=lambda: _drawing(rows, store))
+    chosen = RunFilter(agent=agent, session=session, verdicts=verdicts, since_ms=_moment(since), tags=tags)
+    listed = sort_rows([row for row in rows if chosen.shows(row)], sort)
+    if rows and not listed:
+        answer("runs", [], f"None of the {len(rows)} runs matches the options.", as_json=as_json)
+        return
+    text = (
+        "\n".join(_lines(listed)) if rows else f"{_no_runs(store)}\nNext: {add_runs_dir('critiqor monitor openclaw')}"
+    )
+    data = [row.run for row in listed]
+    answer("runs", data, text, as_json=as_json, drawing=lambda: _drawing(listed, store))
+
+
+def _moment(since: str | None) -> int | None:
+    """Return the beginning of the time that --since names, in milliseconds since 1970."""
+    if since is None:
+        return None
+    from critiqor.model import now_ms
+    from critiqor.model.timestamps import ms_from_iso
+    from critiqor.policy.retention import parse_age
+
+    date = since if "T" in since else f"{since}T00:00:00"
+    if (moment := ms_from_iso(date)) is not None:
+        return moment
+    try:
+        return now_ms() - parse_age(since)
+    except ValueError as error:
+        raise UsageError(f"--since: {error}, nor a date", fix="critiqor runs --since 7d") from error
 
 
 def _no_runs(store: RunStore) -> str:
