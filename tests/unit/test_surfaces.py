@@ -280,7 +280,8 @@ def test_a_recording_with_one_session_does_not_speak_of_sessions(
     recorded_runs: Runs, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     every = surfaces(recorded_runs, cli, monkeypatch, tmp_path)
-    assert [surface.name for surface in every if re.search(r"worst session|in session |Sessions \d", surface.text)] == []
+    named = re.compile(r"worst session|in session |Sessions \d")
+    assert [surface.name for surface in every if named.search(surface.text)] == []
 
 
 def test_the_outcome_of_the_task_and_the_claims_are_shown_with_the_verdict(
