@@ -77,6 +77,7 @@ def _hit(event: Event, text: str) -> Hit:
 
 
 def _text(found: list[FoundRun]) -> str:
+    from critiqor.cli.hints import add_runs_dir
     from critiqor.cli.text_layout import page
     from critiqor.model.formatting import counted, format_session
 
@@ -90,4 +91,5 @@ def _text(found: list[FoundRun]) -> str:
             lines.append(f"    {hit.text}")
     if len(found) > SHOWN:
         lines.append(f"and {len(found) - SHOWN} more runs: --json has them all")
-    return page([*lines, f"Next: critiqor dashboard {found[0].run_id}"])
+    following = add_runs_dir(f"critiqor dashboard {found[0].run_id}")
+    return page([*lines, f"Next: {following}"])
