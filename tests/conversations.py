@@ -11,7 +11,7 @@ MAIN, HELPER, OTHER = "agent:main:main", "agent:main:subagent:helper-1", "agent:
 ANSWER = "The list has 7 lines. All tests pass. I also sent the report."
 
 
-def told_records() -> list[dict[str, Any]]:
+def misreporting_records() -> list[dict[str, Any]]:
     """A session with a subagent, a compaction, a retry and a false answer, beside a short one."""
     records: list[dict[str, Any]] = []
 
@@ -66,9 +66,9 @@ def told_records() -> list[dict[str, Any]]:
     return [attached(1, at=BEGIN), *records]
 
 
-def told_run(runs: Runs, **metadata: str) -> str:
+def misreporting_run(runs: Runs, **metadata: str) -> str:
     """The sealed run of these records."""
     run_id = runs.start(**metadata)
-    runs.write(run_id, *told_records())
+    runs.write(run_id, *misreporting_records())
     runs.finalize(run_id)
     return run_id

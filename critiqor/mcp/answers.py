@@ -1,7 +1,7 @@
 """Structs of answers: bounded, and with every recorded text marked as untrusted data.
 
-What agents, tools and web pages wrote can contain instructions for whoever reads it. It is therefore always the member
-`untrusted` of an object of its own, never a part of a sentence of Critiqor.
+What agents, tools and web pages wrote can contain instructions for the model that reads it. It is therefore always the
+member `untrusted` of an object of its own, never a part of a sentence of Critiqor.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from critiqor.conversation.entries import EntryKind
 from critiqor.model.diagnosis import ClaimKind, ClaimStatus, Readiness, Relation, Severity
 from critiqor.model.sanitize import sanitize
 
@@ -20,6 +21,8 @@ MAX_PAGE = 32 * 1024
 """Maximum size of the entries of one page in bytes."""
 MAX_TEXT = 1_000
 """Maximum number of characters of one recorded text."""
+MAX_NAME = 200
+"""Maximum number of characters of a recorded name, such as that of a tool or a session."""
 MAX_ENTRIES = 50
 """Maximum number of entries of one page."""
 NOTICE = (
@@ -48,7 +51,7 @@ class Page(msgspec.Struct, Generic[_Entry], frozen=True, kw_only=True):
     """The offset of the next page; null on the last one."""
 
 
-def page_of(entries: Iterable[_Entry], offset: int, limit: int) -> Page[_Entry]:
+def page_of(entries: Iterable[_Entry], offset: int, limit: int, max_bytes: int = MAX_PAGE) -> Page[_Entry]:
     """Return the entries from an offset, as many as are wanted and fit; of a long list, no more are read."""
     kept: list[_Entry] = []
     size = 0
@@ -56,7 +59,7 @@ def page_of(entries: Iterable[_Entry], offset: int, limit: int) -> Page[_Entry]:
         if number < offset:
             continue
         size += len(msgspec.json.encode(entry))
-        if len(kept) == min(limit, MAX_ENTRIES) or (kept and size > MAX_PAGE):
+        if len(kept) == min(limit, MAX_ENTRIES) or (kept and size > max_bytes):
             return Page(entries=kept, next_offset=number)
         kept.append(entry)
     return Page(entries=kept)
@@ -68,7 +71,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     run: str
     status: str
     recorded_at: str
-    agent: str
+    agent: Untrusted | None = None
     is_active: bool = False
     """Whether it is being recorded."""
     readiness: Readiness | None = None
@@ -88,7 +91,7 @@ class ShownFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     title: Untrusted | None
     explanation: Untrusted | None = None
     recommendation: Untrusted | None = None
-    session: str | None = None
+    session: Untrusted | None = None
     occurrences: int = 1
     trust_points: int = 0
 
@@ -137,16 +140,21 @@ class ShownExplanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """How to check that a change worked."""
     chain: list[ShownStep]
     evidence: list[ShownStep]
+    left_out: int = 0
+    """Number of steps and cited events that are not shown."""
 
 
 class ShownEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message, a tool call or a result; or an event that a search found."""
+    """A message, a tool call, a result or an interruption; or an event that a search found."""
 
     event: str
     at: str
     kind: str
-    session: str | None = None
-    tool: str | None = None
+    """The event type."""
+    entry: EntryKind | None = None
+    """What the event is in a conversation; null for an event that a search found."""
+    session: Untrusted | None = None
+    tool: Untrusted | None = None
     status: str = "ok"
     error: Untrusted | None = None
     text: Untrusted | None = None
@@ -215,7 +223,7 @@ class CheckedStatement(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a sentence is supported by a run."""
 
     run: str
-    session: str | None
+    session: Untrusted | None
     is_live: bool
     """Whether the run is still being recorded: the answer is that of the events so far, and can change."""
     events: int

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from critiqor.conversation.checked_text import worst_first
 from critiqor.diagnosis.recording import Recording
 from critiqor.errors import UsageError
-from critiqor.mcp.answers import CheckedStatement, ShownClaim, untrusted
+from critiqor.mcp.answers import MAX_NAME, CheckedStatement, ShownClaim, page_of, untrusted
 from critiqor.mcp.runs import is_live
 from critiqor.model import Event, EventType
 from critiqor.model.diagnosis import Claim, ClaimStatus
@@ -15,7 +16,6 @@ from critiqor.spans.calls import is_own_call
 MAX_STATEMENT = 4_000
 """Maximum number of characters of a sentence that is checked."""
 MAX_CLAIMS = 20
-_WORST_FIRST: tuple[ClaimStatus, ...] = ("contradicted", "unsupported", "unverifiable", "supported")
 _ADVICE: dict[ClaimStatus, str] = {
     "supported": "The recorded calls support it: it can be said.",
     "contradicted": "The recorded calls contradict it: do not say it. Report what was recorded, or repair it first.",
@@ -52,16 +52,16 @@ def check_statement(view: RunView, statement: str, session: str | None) -> Check
     claims = checker.check_statement(wanted, statement, view.events)
     if claims is None and session is not None:
         raise UsageError(f"{view.run_id} has no session of that name", fix="leave out `session`")
-    ranked = sorted(claims or (), key=lambda claim: _WORST_FIRST.index(claim.status))
+    ranked = worst_first(claims or ())
     status = ranked[0].status if ranked else "unverifiable"
     return CheckedStatement(
         run=view.run_id,
-        session=wanted,
+        session=untrusted(wanted, MAX_NAME),
         is_live=is_live(view),
         events=events,
         status=status,
         advice=_ADVICE[status] if ranked else "It contains nothing that recorded calls can confirm or contradict.",
-        claims=[_shown(claim) for claim in ranked[:MAX_CLAIMS]],
+        claims=page_of(map(_shown, ranked), 0, MAX_CLAIMS).entries,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from critiqor.errors import UsageError
 from critiqor.live.diagnosis import LiveDiagnosis
 from critiqor.live.verdict import LiveVerdict
-from critiqor.mcp.answers import ShownDiagnosis, ShownFinding, page_of, untrusted
+from critiqor.mcp.answers import MAX_NAME, ShownDiagnosis, ShownFinding, page_of, untrusted
 from critiqor.model.diagnosis import Finding, count_claims
 from critiqor.model.sanitize import sanitize_line
 from critiqor.run.view import RunView
@@ -84,7 +84,7 @@ def shown_finding(finding: Finding) -> ShownFinding:
         title=untrusted(finding.title, 300),
         explanation=untrusted(finding.explanation),
         recommendation=untrusted(finding.recommendation),
-        session=finding.session_key,
+        session=untrusted(finding.session_key, MAX_NAME),
         occurrences=finding.occurrences,
         trust_points=finding.trust_cost,
     )

@@ -7,7 +7,7 @@ from shlex import quote
 
 from critiqor.dashboard.data.run_catalog import RunCatalog
 from critiqor.errors import CritiqorError, UnknownRunError, UsageError
-from critiqor.mcp.answers import ListedRun, untrusted
+from critiqor.mcp.answers import MAX_NAME, ListedRun, untrusted
 from critiqor.model.sanitize import sanitize_line
 from critiqor.privacy.visibility import Viewer
 from critiqor.run.store import RunStore
@@ -44,7 +44,7 @@ class VisibleRuns:
                 continue
             except CritiqorError as error:
                 problem = sanitize_line(error.message)
-                yield ListedRun(run=name, status="UNREADABLE", recorded_at="", agent="", problem=problem)
+                yield ListedRun(run=name, status="UNREADABLE", recorded_at="", problem=problem)
                 continue
             yield _listed(view, is_active=active is not None and active.id == name)
 
@@ -63,7 +63,7 @@ def _listed(view: RunView, *, is_active: bool) -> ListedRun:
         run=view.run_id,
         status=head.status,
         recorded_at=head.timestamps.created_at,
-        agent=sanitize_line(head.metadata.agent_id, 100),
+        agent=untrusted(head.metadata.agent_id, MAX_NAME),
         is_active=is_active,
         readiness=None if brief is None else brief.verdict.readiness,
         trust=None if brief is None else brief.verdict.trust,

@@ -69,7 +69,7 @@ def _answer(request: types.CallToolRequestParams, runs: VisibleRuns) -> types.Ca
     except OSError as error:
         return _error(f"the runs cannot be read: {error.strerror}")
     if len(answer) > MAX_ANSWER:
-        return _error("the answer is too large\n  → ask for less with `limit`")
+        return _error("the answer is too large\n  → pass a smaller `limit` if the tool takes one")
     return types.CallToolResult(content=[types.TextContent(text=answer.decode())])
 
 

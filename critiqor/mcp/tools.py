@@ -14,6 +14,8 @@ from msgspec import Meta
 from critiqor.errors import UsageError
 from critiqor.mcp.answers import (
     MAX_ENTRIES,
+    MAX_NAME,
+    MAX_PAGE,
     NOTICE,
     CheckedStatement,
     ListedRun,
@@ -36,6 +38,7 @@ from critiqor.model.sanitize import sanitize_line
 from critiqor.run.view import RunView
 
 if TYPE_CHECKING:
+    from critiqor.conversation.entries import Entry, EntryKind
     from critiqor.run.explanation import ExplainedStep
 
 MAX_SEARCH = 400
@@ -94,17 +97,22 @@ class ExplainFinding(_Arguments, frozen=True):
         view = runs.open(self.run)
         main = view.require_diagnosis().primary_diagnosis
         explanation = explain_finding(view, self.finding or ("" if main is None else main.finding_id))
+        chain, evidence = (
+            page_of((_step(step, view) for step in steps), 0, MAX_STEPS, MAX_PAGE // 2).entries
+            for steps in (explanation.chain, explanation.evidence)
+        )
         return ShownExplanation(
             run=view.run_id,
             finding=shown_finding(explanation.finding),
             verification=untrusted(explanation.finding.verification),
-            chain=[_step(step, view) for step in explanation.chain[:MAX_STEPS]],
-            evidence=[_step(step, view) for step in explanation.evidence[:MAX_STEPS]],
+            chain=chain,
+            evidence=evidence,
+            left_out=len(explanation.chain) - len(chain) + len(explanation.evidence) - len(evidence),
         )
 
 
 class GetConversation(_Arguments, frozen=True):
-    """Get the messages, tool calls and results of a run, in order."""
+    """Get the messages, tool calls, results, compactions, retries and errors of a run, in order."""
 
     run: _OptionalRun = None
     session: Annotated[str | None, Meta(description="Session key. Without it: all sessions.")] = None
@@ -281,36 +289,44 @@ def _step(step: ExplainedStep, view: RunView) -> ShownStep:
     return ShownStep(event=step.event_id, happened=untrusted(step.happened, 300), relation=step.relation, shown=shown)
 
 
-_TEXT_MEMBERS = {
-    "input": "text",
-    "message_end": "text",
-    EventType.TOOL_CALL: "arguments",
-    EventType.TOOL_OUTPUT: "result",
-}
-"""The events that a conversation consists of, and the member of each that has its text."""
-
-
 def _conversation(view: RunView, session: str | None) -> Iterator[ShownEntry]:
+    from critiqor.conversation.entries import ConversationBuilder
+
+    conversations = ConversationBuilder()
+    for number, event in enumerate(view.events(), 1):
+        entry = conversations.observe(number, event)
+        if entry is None or session not in (None, event.session_key):
+            continue
+        text = _conversation_text(entry, event)
+        if text or entry.kind != "agent":  # a message that only requests tools
+            yield _entry(event, text, entry.kind)
+
+
+def _conversation_text(entry: Entry, event: Event) -> str:
+    from critiqor.conversation.entry_text import entry_text, tool_arguments, tool_result
     from critiqor.diagnosis.signals.text import canonical_json, plain_text
 
-    for event in view.events():
-        if event.event_type in _TEXT_MEMBERS and session in (None, event.session_key):
-            value = event.payload.get(_TEXT_MEMBERS[event.event_type])
-            text = canonical_json(value) if event.event_type == EventType.TOOL_CALL else plain_text(value)
-            if text or event.event_type != "message_end":  # one that only requests tools
-                yield _entry(event, text)
+    if event.event_type == EventType.TOOL_CALL:
+        return canonical_json(tool_arguments(event))
+    if entry.kind == "tool":
+        return plain_text(tool_result(event))
+    has_begun_only = entry.kind == "compaction" and event.event_type == "compaction_start"
+    return "" if has_begun_only else entry_text(entry, event)
 
 
-def _entry(event: Event, text: str | None = None) -> ShownEntry:
+def _entry(event: Event, text: str | None = None, kind: EntryKind | None = None) -> ShownEntry:
     from critiqor.diagnosis.signals.text import canonical_json
+    from critiqor.privacy.replacements import anonymous_name
 
     return ShownEntry(
         event=event.event_id,
         at=event.timestamp,
-        kind=event.event_type,
-        session=event.session_key,
-        tool=event.tool_name,
-        status=event.status,
+        # An imported file or a damaged journal can contain any text here; only well-known names are not marked.
+        kind=anonymous_name("event_type", event.event_type),
+        entry=kind,
+        session=untrusted(event.session_key, MAX_NAME),
+        tool=untrusted(event.tool_name, MAX_NAME),
+        status=anonymous_name("status", event.status),
         error=untrusted(event.error, 400),
         text=untrusted(canonical_json(event.payload) if text is None else text),
     )

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 import msgspec
@@ -71,9 +72,7 @@ class SearchIndex:
                     self._create()
                 return self._add_missing(max_runs)
         except (OSError, sqlite3.Error) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            message = f"the index of the search cannot be written: {reason}"
-            raise BrokenRecordError(message, fix=f"rm {self._store.runs_dir.name}/{FILE_NAME}") from error
+            raise self._problem("written", error) from error
 
     def _add_missing(self, max_runs: int | None) -> int:
         with closing(self._connect("rw")) as base:
@@ -111,8 +110,7 @@ class SearchIndex:
                         by_run.setdefault(runs[place][2], []).append(number)
                 return [self._hits(base, run_id, numbers) for run_id, numbers in by_run.items()]
         except sqlite3.DatabaseError as error:
-            message = f"the index of the search cannot be read: {error}"
-            raise BrokenRecordError(message, fix=f"rm {self._store.runs_dir.name}/{FILE_NAME}") from error
+            raise self._problem("read", error) from error
 
     def _hits(self, base: sqlite3.Connection, run_id: str, numbers: list[int]) -> RunHits:
         wanted = sorted(numbers)[:HITS]
@@ -134,14 +132,30 @@ class SearchIndex:
             with closing(self._connect("ro")) as base:
                 facts = dict(base.execute("SELECT name, value FROM facts"))
                 return facts.get("version") == VERSION
-        except sqlite3.Error:
+        except sqlite3.Error as error:
+            if _is_locked(error):
+                raise
             return False
+
+    def _problem(self, verb: str, error: OSError | sqlite3.Error) -> CritiqorError:
+        if _is_locked(error):
+            return CritiqorError("another process uses the index of the search", fix="search again in a moment")
+        reason = error.strerror if isinstance(error, OSError) else error
+        return BrokenRecordError(
+            f"the index of the search cannot be {verb}: {reason}", fix=f"rm {quote(str(self._file))}"
+        )
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         base = sqlite3.connect(f"{self._file.absolute().as_uri()}?mode={mode}", uri=True)
         # Anyone with write access to the runs folder could have created it, so it must not execute anything.
         base.execute("PRAGMA trusted_schema = OFF")
         return base
+
+
+def _is_locked(error: Exception) -> bool:
+    """Return whether an index is healthy and only in use."""
+    # The low byte is the primary result code. An error of the `sqlite3` module itself has none.
+    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _source(run: Run) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from shlex import quote
 
 import msgspec
 
@@ -57,7 +57,7 @@ def read_annotations(paths: SessionPaths, run_id: str) -> Annotations:
         return Annotations()
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = f"the annotations of {run_id} cannot be read: {_reason(error)}"
-        raise BrokenRecordError(message, fix=f"rm {_relative(path)}") from error
+        raise BrokenRecordError(message, fix=f"rm {quote(str(path))}") from error
 
 
 def change_annotations(paths: SessionPaths, run_id: str, change: Callable[[Annotations], Annotations]) -> Annotations:
@@ -84,7 +84,3 @@ def _unique(tags: Iterable[str]) -> dict[str, None]:
 
 def _reason(error: Exception) -> str:
     return error.strerror or "" if isinstance(error, OSError) else str(error)
-
-
-def _relative(path: Path) -> str:
-    return f"{path.parent.parent.name}/{path.parent.name}/{path.name}"

@@ -61,6 +61,7 @@ class AgentRecorder:
         from critiqor.run.store import RunStore
         from critiqor.testing.recorded_run import RecordedRun
 
+        store = RunStore(self.runs_dir)
         with ExitStack() as opened:
             variables = dict(os.environ)
             if model:
@@ -70,11 +71,14 @@ class AgentRecorder:
             turn = ("agent", "--local", "--agent", "main", "--message", message)
             options = ("--timeout", str(timeout_s), "--openclaw-command", command)
             recorded = self._critiqor(variables, "monitor", "openclaw", *options, "--", *turn)
-        named = ("--policy", str(policy)) if policy is not None else ()
+        is_recorded = store.active() is not None
+        # The commands run in the folder of the test.
+        named = ("--policy", str(policy.absolute())) if policy is not None else ()
         finalized = self._critiqor(variables, "finalize", "--no-dashboard", *named)
         if finalized.returncode != 0:
-            raise CritiqorError(f"nothing was recorded:\n{recorded.stdout}{recorded.stderr}{finalized.stderr}")
-        latest = RunStore(self.runs_dir).runs()[-1]
+            problem = "the run could not be finalized" if is_recorded else "nothing was recorded"
+            raise CritiqorError(f"{problem}:\n{recorded.stdout}{recorded.stderr}{finalized.stderr}")
+        latest = store.runs()[-1]
         return RecordedRun(Run(latest.id, latest.paths), recorded.returncode, recorded.stdout)
 
     def _critiqor(self, variables: Mapping[str, str], verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:

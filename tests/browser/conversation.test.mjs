@@ -13,7 +13,7 @@ describe("the conversation", () => {
   before(async () => {
     visitor = await Visitor.arrive();
     ({ page } = visitor);
-    await settled(visitor, [runs.claim, runs.told]);
+    await settled(visitor, [runs.claim, runs.misreporting]);
   });
   afterEach(async () => assert.deepEqual(await visitor.problems(), []));
   after(() => visitor.leave());
@@ -45,7 +45,7 @@ describe("the conversation", () => {
   });
 
   test("keeps tool calls folded, and j and Enter unfold them", async () => {
-    await visitor.go(sessionPage(runs.told, MAIN));
+    await visitor.go(sessionPage(runs.misreporting, MAIN));
     const folded = () => page.$$eval("#chat > li > .tool > details:not(.subagent)", (all) => all.map((each) => each.open));
     const before = await folded();
     assert.ok(before.includes(false));
@@ -58,7 +58,7 @@ describe("the conversation", () => {
   });
 
   test("unfolds everything with one button", async () => {
-    await visitor.go(sessionPage(runs.told, MAIN));
+    await visitor.go(sessionPage(runs.misreporting, MAIN));
     await (await visitor.named("button", "Unfold all")).click();
     assert.ok((await page.$$eval("#chat details", (all) => all.map((each) => each.open))).every(Boolean));
     assert.match(await visitor.text(), /wc -l list\.txt/, "the subagent is nested");
@@ -78,7 +78,7 @@ describe("the conversation", () => {
   });
 
   test("is searched with /, and a match leads to its place", async () => {
-    await visitor.go(sessionPage(runs.told, MAIN));
+    await visitor.go(sessionPage(runs.misreporting, MAIN));
     await page.keyboard.press("/");
     await page.keyboard.type("pytest");
     await visitor.follow(() => page.keyboard.press("Enter"));
@@ -88,18 +88,18 @@ describe("the conversation", () => {
   });
 
   test("leads to the conversation of a subagent and back", async () => {
-    await visitor.go(sessionPage(runs.told, MAIN));
+    await visitor.go(sessionPage(runs.misreporting, MAIN));
     await page.click(".subagent > summary");
     await visitor.follow(async () => (await visitor.named("link", "Open the conversation of the subagent")).click());
-    assert.equal(visitor.path, sessionPage(runs.told, HELPER));
+    assert.equal(visitor.path, sessionPage(runs.misreporting, HELPER));
     await visitor.follow(async () => (await visitor.named("link", MAIN)).click());
-    assert.equal(visitor.path, sessionPage(runs.told, MAIN));
+    assert.equal(visitor.path, sessionPage(runs.misreporting, MAIN));
   });
 });
 
 test("without scripts, a conversation is complete and tool calls unfold", async () => {
   const visitor = await Visitor.arrive({ javascript: false });
-  await visitor.page.goto(new URL(sessionPage(runs.told, MAIN), visitor.page.url()).href);
+  await visitor.page.goto(new URL(sessionPage(runs.misreporting, MAIN), visitor.page.url()).href);
   const closed = "#chat > li > .tool > details:not([open]):not(.subagent) > summary";
   await visitor.page.click(closed);
   const text = await visitor.page.$eval("main", (main) => main.innerText);

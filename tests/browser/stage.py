@@ -15,7 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from conversations import HELPER, MAIN, OTHER, told_run  # noqa: E402
+from conversations import HELPER, MAIN, OTHER, misreporting_run  # noqa: E402
 from dashboards import failing_tests  # noqa: E402
 from diagnosed import store  # noqa: E402
 from hostile import CONTROLS, MARK, MARKUP, hostile_run  # noqa: E402
@@ -57,7 +57,7 @@ def make_runs(folder: Path) -> dict[str, str]:
     imported = run_critiqor("import", TRANSCRIPT, "--runs-dir", runs.folder, "--json", home=folder)
     made["imported"] = json.loads(imported.stdout)["data"]["runs"][0]["run_id"]
     made["shared"] = failing_tests(runs, visibility="shared")
-    made["told"] = told_run(runs)
+    made["misreporting"] = misreporting_run(runs)
     made["anonymous"] = failing_tests(runs, visibility="anonymous")
     made["hostile"] = hostile_run(runs, visibility="shared")
     made["large"] = store(runs, large_diagnosis("run_900"), day=20_000)

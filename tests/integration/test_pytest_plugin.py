@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support import environment
 
+from critiqor.errors import CritiqorError
 from critiqor.lab.model.scripted_model import Step, ToolUse
 from critiqor.testing.plugin import AgentRecorder
 from critiqor.testing.recorded_run import RecordedRun
@@ -80,3 +81,24 @@ def test_a_violated_contract_fails_and_so_does_a_run_without_contracts(record_ag
         record_agent("Print it.", model=steps, policy=policy).assert_contracts()
     with pytest.raises(AssertionError, match="recorded without contracts"):
         record_agent("Print it.", model=steps).assert_contracts()
+
+
+def test_a_relative_policy_is_that_of_the_current_folder(
+    record_agent: AgentRecorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "policy.toml").write_text(POLICY)
+    monkeypatch.chdir(project)
+    record_agent("Say it.", model=[Step(text="Hello.")], policy=Path("policy.toml")).assert_contracts()
+
+
+def test_a_run_that_cannot_be_finalized_is_not_called_missing(record_agent: AgentRecorder) -> None:
+    with pytest.raises(CritiqorError, match="the run could not be finalized:") as failure:
+        record_agent("Say it.", model=[Step(text="Hello.")], policy=Path("missing.toml"))
+    assert "missing.toml" in str(failure.value)
+
+
+def test_an_agent_that_cannot_be_started_leaves_nothing_to_finalize(record_agent: AgentRecorder) -> None:
+    with pytest.raises(CritiqorError, match="nothing was recorded:"):
+        record_agent("Say it.", command="no-such-openclaw")

@@ -6,9 +6,10 @@ import io
 import json
 import re
 import zipfile
+from shlex import quote
 
 import pytest
-from conversations import told_run
+from conversations import misreporting_run
 from dashboards import Dashboard, failing_tests
 from hostile import CONTROLS, MARKUP
 from starlette.testclient import TestClient
@@ -86,7 +87,7 @@ def test_saving_tags_keeps_the_feedback_and_the_other_way_round(runs: Runs) -> N
 
 @pytest.mark.parametrize("visibility", ["shared", "public", "anonymous"])
 def test_others_neither_see_nor_change_them(runs: Runs, visibility: str) -> None:
-    run_id = told_run(runs, visibility=visibility)
+    run_id = misreporting_run(runs, visibility=visibility)
     dashboard = Dashboard(runs)
     save(dashboard, run_id, tags="secret_tag", note="secret_note")
     for client in (dashboard.guest(run_id), dashboard.stranger()):
@@ -119,8 +120,9 @@ def test_a_damaged_file_is_reported_and_not_overwritten(runs: Runs) -> None:
     assert dashboard.user().get("/runs").status_code == 200
     assert save(dashboard, run_id, tags="a") == 422
     assert path.read_bytes() == b'{"tags": 7}'
-    with pytest.raises(BrokenRecordError, match="annotations"):
+    with pytest.raises(BrokenRecordError, match="annotations") as problem:
         change_annotations(runs.paths, run_id, lambda known: known)
+    assert problem.value.fix == f"rm {quote(str(path))}"
 
 
 def test_a_link_in_place_of_the_file_is_not_followed(runs: Runs) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from conversations import ANSWER, MAIN, OTHER, told_run
+from conversations import ANSWER, MAIN, OTHER, misreporting_run
 from dashboards import Dashboard, failing_tests
 from hostile import CONTROLS, MARKUP
 from support import Cli, Runs
@@ -20,7 +20,7 @@ def report_of(runs: Runs, run_id: str) -> str:
 
 
 def test_every_session_with_an_answer_is_explained_the_worst_first(runs: Runs) -> None:
-    answers = explain_answers(RunView(Run.load(told_run(runs), runs.folder)))
+    answers = explain_answers(RunView(Run.load(misreporting_run(runs), runs.folder)))
     assert answers[0].session_key == MAIN
     assert (answers[0].text, answers[0].request) == (ANSWER, "Count the lines and run the tests.")
     assert {answer.session_key: answer.text for answer in answers}[OTHER] == "Hello."
@@ -38,7 +38,7 @@ def test_explain_answer_numbers_each_claim_and_names_the_event_that_decides_it(c
 
 
 def test_explain_answer_as_json_has_the_claims_with_their_places(cli: Cli, runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     data = cli("explain", run_id, "--answer", "--json", "--runs-dir", runs.folder).data
     claim = next(each for each in data[0]["claims"] if each["status"] == "contradicted")
     assert data[0]["text"][claim["start"] : claim["end"]].startswith(claim["text"][:10])
@@ -77,7 +77,7 @@ def test_the_overview_says_the_headline_once(runs: Runs) -> None:
 
 
 def test_the_report_has_the_checked_answer_with_links_within_the_file(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     page = report_of(runs, run_id).partition('id="exchange"')[2].partition("</section>")[0]
     targets = re.findall(r'<a class="claim contradicted" href="#event-([^"]+)"', page)
     assert targets
@@ -85,7 +85,7 @@ def test_the_report_has_the_checked_answer_with_links_within_the_file(runs: Runs
 
 
 def test_an_anonymous_view_has_no_texts_of_the_exchange(runs: Runs) -> None:
-    run_id = told_run(runs, visibility="anonymous")
+    run_id = misreporting_run(runs, visibility="anonymous")
     for page in (Dashboard(runs).stranger().get(f"/runs/{run_id}").text, report_of(runs, run_id)):
         assert "All tests" not in page
         assert "Count the lines" not in page

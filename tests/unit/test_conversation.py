@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conversations import ANSWER, HELPER, MAIN, OTHER, told_run
+from conversations import ANSWER, HELPER, MAIN, OTHER, misreporting_run
 from support import Runs, recorded
 
 from critiqor.conversation.checked_text import Piece, checked_text
@@ -34,7 +34,7 @@ def claim(start: int, end: int, status: ClaimStatus = "supported", *evidence: st
 
 
 def test_a_conversation_has_messages_calls_and_interruptions_in_order(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     builder, entries = built(*Run.load(run_id, runs.folder).events())
     main = [entry.kind for entry in entries if entry.session == builder.sessions[MAIN].number]
     # The error that ended the attempt and the start of the next one only repeat what is there already.
@@ -43,7 +43,7 @@ def test_a_conversation_has_messages_calls_and_interruptions_in_order(runs: Runs
 
 
 def test_sessions_are_numbered_as_in_the_diagnosis_and_know_who_started_them(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     run = Run.load(run_id, runs.folder)
     builder, _ = built(*run.events())
     numbers = {session.session_key: session.number for session in run.diagnosis.sessions}
@@ -53,7 +53,7 @@ def test_sessions_are_numbered_as_in_the_diagnosis_and_know_who_started_them(run
 
 
 def test_a_call_and_its_result_are_one_entry_with_the_subagent_that_it_started(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     events = list(Run.load(run_id, runs.folder).events())
     _, entries = built(*events)
     spawn, command = (entry for entry in entries if entry.kind == "tool" and entry.session == 1)
@@ -64,7 +64,7 @@ def test_a_call_and_its_result_are_one_entry_with_the_subagent_that_it_started(r
 
 
 def test_a_session_knows_its_request_and_the_last_words_of_its_agent(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     events = list(Run.load(run_id, runs.folder).events())
     builder, _ = built(*events)
     main = builder.sessions[MAIN]

@@ -6,7 +6,7 @@ import re
 from urllib.parse import quote, unquote
 
 import pytest
-from conversations import HELPER, MAIN, OTHER, told_records, told_run
+from conversations import HELPER, MAIN, OTHER, misreporting_records, misreporting_run
 from dashboards import BEGIN, Dashboard, failing_tests
 from hostile import MARKUP
 from support import Runs, attached, recorded
@@ -28,7 +28,7 @@ def words_of(page: str) -> str:
 
 
 def test_the_conversation_shows_what_was_said_and_done(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     page = Dashboard(runs).user().get(address(run_id, MAIN)).text
     words = words_of(page)
     for text in (
@@ -46,7 +46,7 @@ def test_the_conversation_shows_what_was_said_and_done(runs: Runs) -> None:
 
 
 def test_the_claims_of_the_answer_are_marked_and_linked_to_what_decides_them(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     page = Dashboard(runs).user().get(address(run_id, MAIN)).text
     [false] = re.findall(r'<a class="claim contradicted" href="([^"]+)"[^>]*>All tests pass', page)
     event_page = Dashboard(runs).user().get(false).text
@@ -63,7 +63,7 @@ def test_a_finding_is_pinned_where_it_began_and_where_it_is_proven(runs: Runs) -
 
 
 def test_a_subagent_is_nested_and_its_own_conversation_leads_back(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     user = Dashboard(runs).user()
     nested = user.get(address(run_id, MAIN)).text.partition('<details class="subagent">')[2].partition("</article>")[0]
     assert "wc -l list.txt" in user.get(address(run_id, HELPER)).text
@@ -73,14 +73,14 @@ def test_a_subagent_is_nested_and_its_own_conversation_leads_back(runs: Runs) ->
 
 
 def test_the_conversation_tab_shows_the_worst_session(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     page = Dashboard(runs).user().get(f"/runs/{run_id}/conversation").text
     assert "Count the lines and run the tests." in page
     assert "Hello?" not in page
 
 
 def test_an_unknown_session_is_not_found(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     assert Dashboard(runs).user().get(address(run_id, "agent:main:nobody")).status_code == 404
     assert Dashboard(runs).user().get(address(run_id, None)).status_code == 404
 
@@ -118,7 +118,7 @@ def test_the_address_of_an_event_opens_the_page_that_has_it(runs: Runs) -> None:
 
 
 def test_a_search_finds_messages_commands_and_results_of_the_session_only(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     user = Dashboard(runs).user()
     assert "1 to 1 of 1 entries" in words_of(user.get(address(run_id, MAIN, "?q=pytest")).text)
     assert "1 to 1 of 1 entries" in words_of(user.get(address(run_id, MAIN, "?q=0.02s")).text)
@@ -130,7 +130,7 @@ def test_a_search_finds_messages_commands_and_results_of_the_session_only(runs: 
 
 
 def test_messages_and_problems_can_be_shown_alone(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     user = Dashboard(runs).user()
     messages = user.get(address(run_id, MAIN, "?show=messages")).text
     problems = user.get(address(run_id, MAIN, "?show=problems")).text
@@ -142,7 +142,7 @@ def test_messages_and_problems_can_be_shown_alone(runs: Runs) -> None:
 
 
 def test_an_anonymous_viewer_sees_the_structure_and_no_texts_or_names(runs: Runs) -> None:
-    run_id = told_run(runs, visibility="anonymous")
+    run_id = misreporting_run(runs, visibility="anonymous")
     stranger = Dashboard(runs).stranger()
     page = stranger.get(f"/runs/{run_id}/sessions/session_1").text
     assert page.count("<article ") >= 8
@@ -154,7 +154,7 @@ def test_an_anonymous_viewer_sees_the_structure_and_no_texts_or_names(runs: Runs
 
 def test_a_run_that_is_being_recorded_has_a_conversation(runs: Runs) -> None:
     run_id = runs.start()
-    runs.write(run_id, *told_records())
+    runs.write(run_id, *misreporting_records())
     page = Dashboard(runs).user().get(address(run_id, MAIN)).text
     assert "Count the lines and run the tests." in page
 
@@ -164,7 +164,7 @@ def test_without_an_index_the_first_events_are_shown_and_the_page_says_so(
 ) -> None:
     monkeypatch.setattr(conversation_index, "MAX_SCANNED", 6)
     run_id = runs.start()
-    runs.write(run_id, *told_records())
+    runs.write(run_id, *misreporting_records())
     page = words_of(Dashboard(runs).user().get(address(run_id, MAIN)).text)
     assert "Count the lines and run the tests." in page
     assert "the beginning of the run" in page
@@ -173,7 +173,7 @@ def test_without_an_index_the_first_events_are_shown_and_the_page_says_so(
 
 @pytest.mark.parametrize("query", [("", ""), ("messages", ""), ("problems", ""), ("", "lines"), ("messages", "tests")])
 def test_an_index_and_a_scan_give_the_same_conversations(runs: Runs, query: tuple[str, str]) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     dashboard = Dashboard(runs)
     data = RunPageData(RunView(dashboard.site.store.run(run_id), OWNER), dashboard.site.indexes)
     indexed, scanned = data.conversations, ScannedConversations(data.every_event())
@@ -204,7 +204,7 @@ def test_hostile_session_keys_and_texts_are_text(runs: Runs) -> None:
 
 
 def test_the_page_of_an_event_shows_call_and_result_as_text_with_its_neighbours(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     user = Dashboard(runs).user()
     [entry] = re.findall(r'<article id="(evt_\w+)"[^>]*failed', user.get(address(run_id, MAIN, "?q=pytest")).text)
     call = user.get(f"/runs/{run_id}/events/{entry}").text
@@ -218,7 +218,7 @@ def test_the_page_of_an_event_shows_call_and_result_as_text_with_its_neighbours(
 
 
 def test_the_first_event_has_no_previous_one_and_the_last_no_next_one(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     user = Dashboard(runs).user()
     events = re.findall(r'href="(/runs/[^"]+/events/[^"]+)"', user.get(f"/runs/{run_id}/evidence").text)
     first, last = user.get(events[0]).text, user.get(events[-1]).text
@@ -227,7 +227,7 @@ def test_the_first_event_has_no_previous_one_and_the_last_no_next_one(runs: Runs
 
 
 def test_an_anonymous_event_has_no_texts(runs: Runs) -> None:
-    run_id = told_run(runs, visibility="anonymous")
+    run_id = misreporting_run(runs, visibility="anonymous")
     stranger = Dashboard(runs).stranger()
     events = re.findall(r'href="(/runs/[^"]+/events/[^"]+)"', stranger.get(f"/runs/{run_id}/evidence").text)
     assert events

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from conversations import told_run
+from conversations import misreporting_run
 from dashboards import Dashboard, failing_tests
 from diagnosed import diagnosis, store
 from hostile import MARKUP
@@ -17,14 +17,14 @@ def listed(page: str) -> list[str]:
 
 def test_each_row_has_the_first_words_of_its_task(runs: Runs) -> None:
     failing_tests(runs, "two tests fail")
-    told_run(runs)
+    misreporting_run(runs)
     page = Dashboard(runs).user().get("/runs").text
     assert "Fix it: two tests fail" in page
     assert "Count the lines and run the tests." in page
 
 
 def test_the_task_of_a_run_with_several_sessions_is_that_of_the_worst_one(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     page = Dashboard(runs).user().get("/runs").text
     row = page.partition(f'href="/runs/{run_id}"')[2].partition("</tr>")[0]
     assert "Count the lines and run the tests." in row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from conversations import HELPER, MAIN, OTHER, told_run
+from conversations import HELPER, MAIN, OTHER, misreporting_run
 from dashboards import Dashboard, failing_tests
 from hostile import MARKUP, hostile_run
 from support import Runs
@@ -18,7 +18,7 @@ def names_of(page: str) -> list[str]:
 
 
 def test_the_sessions_of_a_run_are_a_tree_with_the_worst_first(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     page = Dashboard(runs).user().get(f"/runs/{run_id}/sessions").text
     assert names_of(page) == [MAIN, HELPER, OTHER]
     assert [int(depth) for depth in re.findall(r"nested-(\d)", page)] == [0, 1, 0]
@@ -27,7 +27,7 @@ def test_the_sessions_of_a_run_are_a_tree_with_the_worst_first(runs: Runs) -> No
 
 
 def test_sessions_are_filtered_by_words_verdict_and_agent(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     user = Dashboard(runs).user()
     assert names_of(user.get(f"/runs/{run_id}/sessions?q=telegram").text) == [OTHER]
     assert names_of(user.get(f"/runs/{run_id}/sessions?q=sent+report").text) == [MAIN]
@@ -37,7 +37,7 @@ def test_sessions_are_filtered_by_words_verdict_and_agent(runs: Runs) -> None:
 
 
 def test_a_table_is_sorted_by_every_column_in_both_directions(runs: Runs) -> None:
-    run_id = told_run(runs)
+    run_id = misreporting_run(runs)
     user = Dashboard(runs).user()
     for column in ("session", "agent", "verdict", "trust", "cost", "time", "calls", "started"):
         up = user.get(f"/runs/{run_id}/sessions?sort={column}").text
@@ -49,7 +49,7 @@ def test_a_table_is_sorted_by_every_column_in_both_directions(runs: Runs) -> Non
 
 
 def test_the_sessions_of_all_runs_name_their_runs(runs: Runs) -> None:
-    first, second = told_run(runs), failing_tests(runs)
+    first, second = misreporting_run(runs), failing_tests(runs)
     page = Dashboard(runs).user().get("/sessions").text
     assert names_of(page) == [MAIN, MAIN, HELPER, OTHER]
     assert f'href="/runs/{first}"' in page and f'href="/runs/{second}"' in page
@@ -57,13 +57,13 @@ def test_the_sessions_of_all_runs_name_their_runs(runs: Runs) -> None:
 
 
 def test_the_sessions_of_other_tenants_and_of_strangers_stay_hidden(runs: Runs) -> None:
-    told_run(runs, tenant_id="somebody")
+    misreporting_run(runs, tenant_id="somebody")
     assert Dashboard(runs).stranger().get("/sessions").status_code == 403
     assert names_of(Dashboard(runs).user().get("/sessions").text) == []
 
 
 def test_an_anonymous_viewer_sees_numbered_sessions_without_words(runs: Runs) -> None:
-    run_id = told_run(runs, visibility="anonymous")
+    run_id = misreporting_run(runs, visibility="anonymous")
     page = Dashboard(runs).stranger().get(f"/runs/{run_id}/sessions").text
     assert names_of(page) == ["session_1", "session_2", "session_3"]
     for text in ("telegram", "sales", "lines", "Hello"):

@@ -8,15 +8,19 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
+from conversations import ANSWER, MAIN, misreporting_run
 from dashboards import failing_tests
-from hostile import CONTROLS
+from hostile import CONTROLS, MARK, hostile_run
 from mcp_clients import McpClient, call_process
 from support import Runs, attached, environment, recorded
 
 from critiqor.mcp.answers import MAX_ANSWER
 from critiqor.model.record import Visibility
 from critiqor.model.sanitize import sanitize
+from critiqor.run import explanation as explanations
+from critiqor.run.view import RunView
 from critiqor.spans.calls import OWN_TOOLS, is_own_call
 
 RUN = "run_001"
@@ -104,7 +108,7 @@ def test_a_claim_is_checked_in_the_session_whose_agent_asks(runs: Runs) -> None:
     runs.write(run_id, recorded(9, "tool_call", payload={"arguments": {"claim": "All tests pass."}}, **asks))
     runs.write(run_id, recorded(10, "agent_end", payload={"success": True}, **other))
     asked = client.call("check_claim", claim="All tests pass.").answer
-    assert (asked["status"], asked["session"]) == ("contradicted", "agent:main:main")
+    assert (asked["status"], asked["session"]["untrusted"]) == ("contradicted", "agent:main:main")
     named = client.call("check_claim", claim="All tests pass.", session="agent:main:other").answer
     assert named["status"] == "supported"
 
@@ -195,6 +199,73 @@ def test_recorded_texts_are_always_marked_and_never_contain_control_characters(r
         for unmarked in unmarked_texts(reply.answer):
             assert "Ignore your rules" not in unmarked and "zzmark" not in unmarked
         assert all(sanitize(each, multiline=True) == each for each in all_texts(reply.answer))
+
+
+def test_names_that_a_model_or_a_file_made_up_are_marked_like_other_recorded_texts(runs: Runs) -> None:
+    """A model can call a tool that does not exist, so a name can be any text."""
+    hostile_run(runs)
+    client = McpClient(runs)
+    calls = [(tool, arguments) for tool, arguments in CALLS.items() if tool != "search_events"]
+    pages = range(0, 200, 10)
+    calls += [("get_conversation", {"offset": offset, "limit": 10}) for offset in pages]
+    calls += [("search_events", {"text": MARK, "offset": offset, "limit": 10}) for offset in pages]
+    for tool, arguments in calls:
+        reply = client.call(tool, **arguments)
+        assert len(reply.text.encode()) <= MAX_ANSWER
+        assert not [text for text in unmarked_texts(reply.answer) if MARK in text], tool
+        assert all(sanitize(each, multiline=True) == each for each in all_texts(reply.answer)), tool
+
+
+def test_a_conversation_has_its_interruptions_and_all_forms_of_calls_and_results(runs: Runs) -> None:
+    misreporting_run(runs)
+    client = McpClient(runs)
+    main = client.call("get_conversation", session=MAIN, limit=50).answer["entries"]["entries"]
+    assert [(entry["entry"], entry["kind"]) for entry in main] == [
+        ("user", "message_end"),
+        ("error", "token_usage"),
+        ("retry", "provider_retry"),
+        ("tool", "tool_call"),
+        ("tool", "tool_output"),
+        ("compaction", "compaction_start"),
+        ("compaction", "compaction_end"),
+        ("tool", "tool_call"),
+        ("tool", "tool_output"),
+        ("agent", "message_end"),
+    ]
+    texts = [entry.get("text", {}).get("untrusted") for entry in main]
+    assert texts[1:3] == ["The model call failed: 503 overloaded", "Attempt 2 after 40 ms: server_error"]
+    assert texts[5:7] == [None, "The history was compacted: 110,020 to 1,663 tokens: threshold"]
+    assert texts[-1] == ANSWER
+
+    run_id = begin_task(runs)
+    call: dict[str, Any] = {"tool_name": "read", "tool_call_id": "call_1"}
+    runs.write(run_id, recorded(4, "tool_call", payload={"args": {"path": "a.txt"}}, **call))
+    runs.write(run_id, recorded(5, "tool_output", payload={"output": "zebra"}, **call))
+    runs.write(run_id, recorded(6, "agent_end", payload={"success": True, "text": "It says zebra."}))
+    entries = client.call("get_conversation", run=run_id).answer["entries"]["entries"]
+    assert [entry["text"]["untrusted"] for entry in entries[1:]] == ['{"path":"a.txt"}', "zebra", "It says zebra."]
+
+
+def test_an_explanation_with_many_long_steps_is_cut_and_says_how_much_is_left_out(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing_tests(runs)
+    original = explanations.explain_finding
+
+    def with_long_steps(view: RunView, name: str) -> explanations.Explanation:
+        """An explanation as a detector of an extension can cause it."""
+        found = original(view, name)
+        step = explanations.ExplainedStep(
+            event_id=found.evidence[0].event_id, happened="\u8bd5" * 300, shown=["\u8bef" * 200] * 6
+        )
+        return msgspec.structs.replace(found, chain=[step] * 20, evidence=[step] * 20)
+
+    monkeypatch.setattr(explanations, "explain_finding", with_long_steps)
+    reply = McpClient(runs).call("explain_finding")
+    assert len(reply.text.encode()) <= MAX_ANSWER
+    shown = len(reply.answer["chain"]), len(reply.answer["evidence"])
+    assert min(shown) > 1
+    assert reply.answer["left_out"] == 40 - sum(shown)
 
 
 def test_answers_about_a_long_run_are_bounded_and_can_be_paged_to_the_end(runs: Runs) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
+from contextlib import closing
+from pathlib import Path
+from shlex import quote
 
 import pytest
-from conversations import told_run
+from conversations import misreporting_run
 from dashboards import Dashboard, failing_tests
 from hostile import MARKUP
 from support import Cli, Runs
@@ -25,11 +28,11 @@ def found(runs: Runs, text: str) -> dict[str, int]:
 
 
 def test_messages_commands_and_results_of_all_runs_are_found(runs: Runs) -> None:
-    told, failed = told_run(runs), failing_tests(runs, "zebra stripes")
-    assert found(runs, "overloaded") == {told: 1}
+    misreporting, failed = misreporting_run(runs), failing_tests(runs, "zebra stripes")
+    assert found(runs, "overloaded") == {misreporting: 1}
     assert found(runs, "zebra") == {failed: 3}
-    assert found(runs, "tests pass") == {told: 1, failed: 1}
-    assert found(runs, "list.txt") == {told: 2}
+    assert found(runs, "tests pass") == {misreporting: 1, failed: 1}
+    assert found(runs, "list.txt") == {misreporting: 2}
     assert found(runs, "zeb") == {failed: 3}
     assert found(runs, "nothing of that name") == {}
     assert found(runs, "") == {}
@@ -94,6 +97,30 @@ def test_an_index_that_cannot_be_written_is_reported(runs: Runs) -> None:
     (runs.folder / FILE_NAME).mkdir()
     with pytest.raises(BrokenRecordError, match="cannot be written"):
         SearchIndex(RunStore(runs.folder)).update()
+
+
+def test_the_command_that_removes_a_damaged_index_has_its_whole_path(cli: Cli, tmp_path: Path) -> None:
+    runs = Runs(tmp_path / "my project" / "runs")
+    failing_tests(runs)
+    file = runs.folder / FILE_NAME
+    file.mkdir()
+    said = cli("search", "zebra", "--runs-dir", runs.folder)
+    assert said.code != 0
+    assert f"rm {quote(str(file))}" in " ".join(said.err.split())
+
+
+def test_an_index_that_another_process_uses_is_healthy_and_stays(runs: Runs) -> None:
+    run_id = failing_tests(runs, "zebra")
+    assert found(runs, "zebra") == {run_id: 3}
+    file = runs.folder / FILE_NAME
+    before = file.stat().st_ino
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        page = Dashboard(runs).user().get("/search?q=zebra").text
+        assert "nother process uses the index of the search" in page
+        assert "earch again in a moment" in page
+    assert file.stat().st_ino == before
+    assert found(runs, "zebra") == {run_id: 3}
 
 
 def test_the_terminal_names_run_event_and_text(cli: Cli, runs: Runs) -> None:

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from critiqor.conversation.checked_text import Piece, checked_text, worst_first
-from critiqor.conversation.entries import Entry, Session, message_text
+from critiqor.conversation.entries import Entry, Session
+from critiqor.conversation.entry_text import entry_text, tool_arguments, tool_result
 from critiqor.dashboard.data.conversation_index import EntryFilter
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.diagnosis.prices.price import price_of
@@ -124,10 +125,6 @@ class Conversations:
         sessions = self.source.sessions() if session.parent is not None else []
         return next((each for each in sessions if each.number == session.parent), None)
 
-    def children(self, session: Session) -> list[Session]:
-        """Return the sessions that the agent of a session started."""
-        return [each for each in self.source.sessions() if each.parent == session.number and each.number]
-
     def findings(self, session: Session) -> list[Finding]:
         """Return the findings of a session, the worst first."""
         name = self.name(session)
@@ -174,10 +171,10 @@ class Conversations:
         last = end if end is not None and end is not event else None
         ids = [event.event_id, *([last.event_id] if last is not None else [])]
         is_tool = entry.kind == "tool"
-        text = "" if is_tool else _words(entry, event, last)
+        text = "" if is_tool else entry_text(entry, event, last)
         claims = self._claims.get(event.event_id, []) if text and not self._data.is_anonymous else []
         called = event if event.event_type == "tool_call" else None
-        arguments = called.payload.get("arguments", called.payload.get("args")) if called is not None else None
+        arguments = tool_arguments(called) if called is not None else None
         return ShownEntry(
             entry=entry,
             event=event,
@@ -203,36 +200,6 @@ def _once(pins: Iterable[Pin]) -> list[Pin]:
     return list(kept.values())
 
 
-def _words(entry: Entry, event: Event, end: Event | None) -> str:
-    if entry.kind in ("user", "agent", "note"):
-        return message_text(event)
-    payload = (end or event).payload
-    if entry.kind == "compaction":
-        before, after = payload.get("tokensBefore"), payload.get("tokensAfter")
-        sizes = [format_number(size) for size in (before, after) if isinstance(size, int | float)]
-        said = ["The history was compacted", f"{' to '.join(sizes)} tokens" if sizes else "", _reason(payload)]
-        text = message_text(event)
-        return ": ".join(part for part in said if part) + (f"\n{text}" if text else "")
-    if entry.kind == "retry":
-        attempt, delay = payload.get("attempt"), payload.get("delayMs")
-        said = [
-            f"Attempt {attempt}" if isinstance(attempt, int) else "Another attempt",
-            f"after {format_duration(delay)}" if isinstance(delay, int | float) else "",
-        ]
-        return ": ".join(part for part in (" ".join(part for part in said if part), _reason(payload, event)) if part)
-    what = {"token_usage": "The model call failed", "agent_end": "The agent run ended"}
-    return ": ".join(part for part in (what.get(event.event_type, "Error"), _reason(payload, event)) if part)
-
-
-def _reason(payload: dict[str, Any], event: Event | None = None) -> str:
-    if event is not None and event.error:
-        return event.error
-    for name in ("reason", "error", "stopReason", "stop_reason", "errorCategory"):
-        if isinstance(payload.get(name), str):
-            return str(payload[name])
-    return "aborted" if payload.get("aborted") is True else ""
-
-
 def _title(arguments: object) -> str:
     """Return what a tool call does, on one line."""
     if isinstance(arguments, dict):
@@ -252,8 +219,7 @@ def _readable(value: object) -> str:
 
 
 def _result(event: Event) -> str:
-    payload = event.payload
-    value = payload["result"] if "result" in payload else payload.get("output")
+    value = tool_result(event)
     text = remove_escape_sequences(plain_text(value)[: 2 * MAX_OUTPUT]) if value is not None else ""
     if len(text) > MAX_OUTPUT:
         return text[:MAX_OUTPUT] + "…"

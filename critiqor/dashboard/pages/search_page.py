@@ -10,7 +10,7 @@ from starlette.responses import Response
 from critiqor.dashboard.data.run_catalog import RunRow
 from critiqor.dashboard.pages.run_addresses import RunAddresses
 from critiqor.dashboard.pages.site import Site
-from critiqor.errors import BrokenRecordError
+from critiqor.errors import CritiqorError
 from critiqor.model import Event
 from critiqor.search.index import RunHits, SearchIndex
 from critiqor.search.terms import Search, matching_excerpt
@@ -53,7 +53,7 @@ class SearchPage:
         missing, problem = 0, None
         try:
             missing = self._index.update(INDEXED_AT_ONCE)
-        except BrokenRecordError as error:
+        except CritiqorError as error:
             problem = error  # what is indexed already is found
         found = [_found(hits, rows[hits.run_id], text) for hits in self._index.find(text, rows.keys())]
         found.sort(key=lambda each: each.row.created_at, reverse=True)
