@@ -49,6 +49,12 @@ def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: p
 
 
 @pytest.fixture(autouse=True)
+def errors_in_checks_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise what a user only learns from a note: that a check of a claim has failed."""
+    monkeypatch.setattr("critiqor.diagnosis.claims.claim_checker.RAISES_ERRORS", True)
+
+
+@pytest.fixture(autouse=True)
 def a_moment_of_its_own() -> None:
     """Give the records of each test a new time."""
     let_time_pass()

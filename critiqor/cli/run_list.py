@@ -130,9 +130,10 @@ def _list_readable(view: RunView) -> RunRow:
         "agent_id": head.metadata.agent_id,
         "events": head.seal.events if head.seal is not None else None,
     }
+    tags = _tags(view.run)
     if brief is None:
         # `critiqor show` says why there is no diagnosis. The headline in the record is only a copy of it.
-        return _list_live(ListedRun(**known, ended=is_abandoned(head)), read_live(view.run))
+        return _list_live(ListedRun(**known, ended=is_abandoned(head)), read_live(view.run), tags)
     diagnosis, verdict = brief
     cost: Cost = diagnosis.cost_analysis.cost
     listed = ListedRun(
@@ -148,7 +149,7 @@ def _list_readable(view: RunView) -> RunRow:
         sessions=verdict.sessions,
     )
     keys = tuple(session.session_key or "" for session in diagnosis.sessions)
-    return RunRow(listed, format_cost(cost), keys, _tags(view.run))
+    return RunRow(listed, format_cost(cost), keys, tags)
 
 
 def _tags(run: Run) -> tuple[str, ...]:
@@ -158,10 +159,10 @@ def _tags(run: Run) -> tuple[str, ...]:
         return ()  # the page of the run says that the file is damaged
 
 
-def _list_live(listed: ListedRun, live: LiveVerdict | None) -> RunRow:
+def _list_live(listed: ListedRun, live: LiveVerdict | None, tags: tuple[str, ...]) -> RunRow:
     """Return the row of a run without a diagnosis, with what its live verdict says of it so far."""
     if live is None or listed.status not in ("MONITORING", "FINALIZING"):
-        return RunRow(listed, "-")
+        return RunRow(listed, "-", tags=tags)
     several = len(live.sessions) + live.sessions_left_out > 1
     known = msgspec.structs.replace(
         listed,
@@ -176,7 +177,7 @@ def _list_live(listed: ListedRun, live: LiveVerdict | None) -> RunRow:
         so_far=True,
     )
     keys = tuple(session.session_key or "" for session in live.sessions)
-    return RunRow(known, format_cost(live.cost), keys)
+    return RunRow(known, format_cost(live.cost), keys, tags)
 
 
 def _describe_session(session: LiveSession) -> str:

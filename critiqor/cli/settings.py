@@ -104,20 +104,23 @@ def _take_channels(settings: dict[str, Any], path: Path) -> list[Channel]:
     return parse_notify(table, path, is_users=path == user_settings_path())
 
 
-def read_retention(runs_dir: str | Path) -> Retention:
-    """Return the rules for keeping the runs of a folder: those of the project file, else those of the user's file.
+def read_retention() -> Retention:
+    """Return the rules for keeping runs: those of the user's file. The project file can only keep more.
 
-    A project file decides only about runs below its own folder: nobody else's file may remove your runs.
+    An agent can write the project file, and must not have its own recording removed by it.
     """
+    import msgspec
+
     from critiqor.policy.retention import Retention
 
-    own = Path.cwd() / FOLDER_FILE
-    if own.is_file() and Path(runs_dir).resolve().is_relative_to(Path.cwd().resolve()):
-        rules = _take_retention(_read_toml(own), own)
-        if rules is not None:
-            return rules
-    path = user_settings_path()
-    return (_take_retention(_read_toml(path), path) if path.is_file() else None) or Retention()
+    found = [
+        _take_retention(_read_toml(path), path) or Retention()
+        for path in (user_settings_path(), Path.cwd() / FOLDER_FILE)
+        if path.is_file()
+    ]
+    keep_journal = any(rules.keep_journal for rules in found)
+    removing = next((rules for rules in found if rules.removes_runs), Retention())
+    return msgspec.structs.replace(removing, keep_journal=keep_journal)
 
 
 def _take_retention(settings: dict[str, Any], path: Path) -> Retention | None:
@@ -127,10 +130,16 @@ def _take_retention(settings: dict[str, Any], path: Path) -> Retention | None:
     from critiqor.policy.retention import parse_retention
 
     try:
-        return parse_retention(table)
+        rules = parse_retention(table)
     except ValueError as error:
         message = f"retention in {path.name}: {error}"
         raise UsageError(message, fix=f"correct the table [retention] of {path}") from error
+    if rules.removes_runs and path != user_settings_path():
+        message = (
+            f"retention in {path.name} may contain keep_journal only: a folder must not decide which runs are removed"
+        )
+        raise UsageError(message, fix=f"move the other rules to {user_settings_path()}")
+    return rules
 
 
 def _read_strict(path: Path, allowed: frozenset[str]) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from critiqor.model import (
     Claim,
     Coverage,
     Diagnosis,
+    DiagnosisCoverage,
     Event,
     FailureAnalysis,
     Finding,
@@ -174,7 +175,7 @@ class Diagnoser:
         self._waste = {cause: self._waste.get(cause) or Waste() for cause in causes}
         found = [_finding(cause, same, self._waste[cause]) for cause, same in causes.items()]
         is_observed = recording.can_be_judged
-        lost = confidence_lost(coverage, recording.builder.languages.coverage, hollow=recording.is_hollow)
+        lost = confidence_lost(coverage, self._understood(), hollow=recording.is_hollow)
         return judge(
             _ordered(found, is_observed=is_observed),
             self._sessions_so_far(),
@@ -208,7 +209,7 @@ class Diagnoser:
         waste = detection.waste_of(drafts)
         causes = _by_cause(self._advised(drafts))
         is_observed = recording.can_be_judged
-        understood = recording.builder.languages.coverage
+        understood = self._understood()
         lost = confidence_lost(coverage, understood, hollow=recording.is_hollow)
         confidence = 100 - sum(lost.values())
         cost = self._ledger.analysis(runs, totals.tools)
@@ -252,6 +253,16 @@ class Diagnoser:
             timeline=timing,
             playbook=playbook(run_id, findings, main, graph, name_places=len(verdict.sessions) > 1),
         )
+
+    def _understood(self) -> DiagnosisCoverage:
+        """Return what could be read and checked of the answers so far."""
+        builder = self._recording.builder
+        found = builder.languages.coverage
+        failed = builder.claims.not_checked
+        if not failed:
+            return found
+        note = f"{counted(failed, 'answer')} could not be checked, because of an error in Critiqor."
+        return msgspec.structs.replace(found, answers_not_checked=failed, notes=[*found.notes, note])
 
     def _drafts_of_events(self, *, is_over: bool) -> list[Draft]:
         return [draft for detector in self._event_detectors for draft in detector.findings(is_over=is_over)]

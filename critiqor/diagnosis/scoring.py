@@ -270,6 +270,7 @@ def confidence_lost(
         "sealed while the process ran": 10 if coverage.sealed_while_running else 0,
         "values that were cut": 5 if coverage.values_cut else 0,
         "answers in a language that is not understood": _share_of_answers(understood),
+        "answers that could not be checked": min(30, 10 * understood.answers_not_checked) if understood else 0,
     }
     left = 100
     charged = {}

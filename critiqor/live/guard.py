@@ -37,7 +37,7 @@ Say = Callable[[str], None]
 class GuardWitness(Protocol):
     """Counts what the recorders of a run write, while the guard follows it."""
 
-    problem: OSError | None
+    problem: CritiqorError | OSError | None
     """Why nothing is counted."""
 
     def append(self, event: Mapping[str, Any]) -> None:

@@ -371,6 +371,8 @@ class DiagnosisCoverage(msgspec.Struct, frozen=True, kw_only=True):
     """Answers of agents whose language was examined: of a long recording, a part of them."""
     answers_not_understood: int = 0
     """Answers in a language whose words are not known, so that hardly any claim in them was checked."""
+    answers_not_checked: int = 0
+    """Answers, with the work they report on, that could not be checked because of an error in a check."""
     notes: list[str] = msgspec.field(default_factory=list)
     """The same facts, as sentences."""
 

@@ -44,8 +44,8 @@ class Candidate(NamedTuple):
     """A run that may be removed."""
 
     run_id: str
-    created_ms: int
-    """When the run began, in milliseconds since 1970."""
+    ended_ms: int
+    """When the run was sealed, or began if it was not, in milliseconds since 1970."""
     size: int
     """Bytes on disk."""
     is_unsafe: bool
@@ -90,14 +90,15 @@ def parse_size(text: str) -> int:
 def removals(candidates: Iterable[Candidate], rules: Retention, now_ms: int) -> list[Removal]:
     """Return the runs that the rules remove, in the order of removal.
 
-    The rules for number and size remove the oldest runs first, and unsafe ones only when no others are left; they keep
-    the newest run whatever its size.
+    The rules for number and size remove the oldest runs first, and unsafe ones only when no others are left. The newest
+    run is always kept.
     """
-    left = sorted(candidates, key=lambda run: (run.is_unsafe, run.created_ms, run.run_id))
-    removed = [Removal(run.run_id, run.size, reason) for run in left if (reason := _too_old(run, rules, now_ms))]
+    left = sorted(candidates, key=lambda run: (run.is_unsafe, run.ended_ms, run.run_id))
+    newest = max(left, key=lambda run: run.ended_ms, default=None)
+    others = [run for run in left if run is not newest]
+    removed = [Removal(run.run_id, run.size, reason) for run in others if (reason := _too_old(run, rules, now_ms))]
     gone = {each.run_id for each in removed}
-    left = [run for run in left if run.run_id not in gone]
-    return removed + _too_many(left, rules)
+    return removed + _too_many([run for run in left if run.run_id not in gone], newest, rules)
 
 
 def _too_old(run: Candidate, rules: Retention, now_ms: int) -> str | None:
@@ -107,15 +108,14 @@ def _too_old(run: Candidate, rules: Retention, now_ms: int) -> str | None:
         age = rules.max_age_unsafe
     elif run.is_unsafe:
         factor = UNSAFE_FACTOR
-    if age is None or now_ms - run.created_ms <= factor * parse_age(age):
+    if age is None or now_ms - run.ended_ms <= factor * parse_age(age):
         return None
     limit = age if factor == 1 else f"{factor} times {age}"
     return f"unsafe, older than {limit}" if run.is_unsafe else f"older than {limit}"
 
 
-def _too_many(left: Sequence[Candidate], rules: Retention) -> list[Removal]:
+def _too_many(left: Sequence[Candidate], newest: Candidate | None, rules: Retention) -> list[Removal]:
     """Return the runs beyond the allowed number and size; `left` is in the order of removal."""
-    newest = max(left, key=lambda run: run.created_ms, default=None)
     size, number = sum(run.size for run in left), len(left)
     max_size = parse_size(rules.max_size) if rules.max_size is not None else None
     removed = []

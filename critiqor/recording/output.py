@@ -9,6 +9,7 @@ that process, which starts quickly because it needs nothing but the standard lib
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import select
@@ -51,15 +52,23 @@ class PrintedOutput(NamedTuple):
 
 def kept_text(printed: PrintedOutput, redact: Callable[[str], str]) -> str:
     """Return the end of what was printed as text: without secrets and escape sequences, from the start of a line on."""
+    safe = _safe(printed.end, redact)
+    # The margin can hold the end of a secret that is not recognized because its start is missing.
+    margin = len(_safe(printed.end[:MARGIN], redact)) if printed.total > len(printed.end) else 0
+    start = max(margin, len(safe) - MAX_KEPT)
+    if start == 0:
+        return safe.decode()
+    last = safe[start:].decode("utf-8", "ignore")
+    return last.partition("\n")[2] or last
+
+
+def _safe(data: bytes, redact: Callable[[str], str]) -> bytes:
+    """Return what was printed without secrets and escape sequences."""
     from critiqor.model.sanitize import remove_escape_sequences
 
     # Colours within a secret would hide it.
-    plain = remove_escape_sequences(printed.end.decode("utf-8", "replace")).replace("\r\n", "\n")
-    safe = redact(plain).encode("utf-8", "replace")
-    if printed.total <= len(printed.end) and len(safe) <= MAX_KEPT:
-        return safe.decode()
-    last = safe[-MAX_KEPT:].decode("utf-8", "ignore")
-    return last.partition("\n")[2] or last
+    plain = remove_escape_sequences(data.decode("utf-8", "replace")).replace("\r\n", "\n")
+    return redact(plain).encode("utf-8", "replace")
 
 
 class OutputCapture:
@@ -67,9 +76,7 @@ class OutputCapture:
 
     def __init__(self, output: IO[bytes] | None = None) -> None:
         """With `output`, both go there, else to those of this process."""
-        outputs = [1, 2] if output is None else [output.fileno()]
-        # Through one pipe, what goes to the same place stays in order.
-        self._targets = outputs[:1] if os.path.sameopenfile(outputs[0], outputs[-1]) else outputs
+        self._output = output
         self._given: list[int] = []
         """Descriptors for the process."""
         self._forwarder: subprocess.Popen[bytes] | None = None
@@ -90,7 +97,7 @@ class OutputCapture:
         environment = {name: value for name, value in os.environ.items() if name != "CRITIQOR_RUN_ID"}
         with contextlib.ExitStack() as opened:
             pairs = []
-            for target in self._targets:
+            for target in self._targets():
                 source, given = _terminal_like(target) if os.isatty(target) else os.pipe()
                 copy = os.dup(target)
                 for descriptor in (source, copy):
@@ -106,6 +113,16 @@ class OutputCapture:
                 env=environment,
                 cwd="/",
             )
+
+    def _targets(self) -> list[int]:
+        """Return where the process would print to."""
+        if self._output is not None:
+            return [self._output.fileno()]
+        # Where a standard stream is closed, its number belongs to the next file that is opened, which is not inherited.
+        if not (os.get_inheritable(1) and os.get_inheritable(2)):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        # Through one pipe, what goes to the same place stays in order.
+        return [1] if os.path.sameopenfile(1, 2) else [1, 2]
 
     def release(self) -> None:
         """Close the descriptors for the process, once it has them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -87,6 +88,7 @@ class RunWitness:
     def discard(self) -> None:
         """Stop to listen, without a statement."""
         self.close()
+        self.listener = self._statement = None
         self._paths.statement_path(self._run.id).unlink(missing_ok=True)
 
     def _state(self) -> tuple[str, bool]:
@@ -123,15 +125,18 @@ class GuardWitness:
         self._address_path = run.paths.guard_path(run.id)
         self._witness = RunWitness(run, now_ms() + NOTICE_MS)
         # There is no launched process: any program of this user in which the plugin runs can be a recorder.
-        self.problem = self._witness.start(lambda pid: True)
+        self.problem: CritiqorError | OSError | None = self._witness.start(lambda pid: True)
         """Why nothing is counted; None if it is."""
         if self.problem is None:
             try:
-                self.append({"event_type": EventType.GUARD_STARTED, "payload": self._witness.facts})
+                # The event promises a statement, so it is written last.
                 write_json(self._address_path, self._witness.facts)
-            except OSError as error:
-                self._witness.discard()
+                self.append({"event_type": EventType.GUARD_STARTED, "payload": self._witness.facts})
+            except (CritiqorError, OSError) as error:
                 self.problem = error
+                with contextlib.suppress(OSError):
+                    self._witness.discard()
+                    self._address_path.unlink(missing_ok=True)
 
     def append(self, event: Mapping[str, Any]) -> None:
         """Write a lifecycle event into the run record, and remember it."""

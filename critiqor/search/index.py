@@ -60,7 +60,7 @@ class SearchIndex:
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
-        self._file = store.runs_dir / FILE_NAME
+        self._file = store.paths.search_index_path
 
     def update(self, max_runs: int | None = None) -> int:
         """Index sealed runs that are new or were changed, at most so many; return how many are still missing."""

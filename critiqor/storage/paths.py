@@ -113,6 +113,16 @@ class SessionPaths(msgspec.Struct, frozen=True):
         return self.runs_dir / ".notify"
 
     @property
+    def prune_lock_path(self) -> Path:
+        """Lock that lets one process at a time remove runs."""
+        return self.runs_dir / ".prune.lock"
+
+    @property
+    def search_index_path(self) -> Path:
+        """The index of the words of all runs, which can be built again at any time."""
+        return self.runs_dir / ".search.sqlite"
+
+    @property
     def last_number_path(self) -> Path:
         """The highest run number ever assigned, so that none is reused even when runs are deleted."""
         return self.runs_dir / ".last_run"

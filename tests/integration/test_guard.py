@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +29,7 @@ from support import (
 from critiqor.errors import ExitCode
 from critiqor.live.verdict import read_live
 from critiqor.model import Metadata, now_ms
+from critiqor.recording.run_witness import GuardWitness
 from critiqor.run.lifecycle import start_session
 from critiqor.run.store import Run, RunStore
 
@@ -155,3 +158,25 @@ def test_a_monitored_run_is_left_to_its_monitor_and_a_folder_has_one_guard(
     second = run_critiqor("guard", home=tmp_path)
     assert second.returncode == ExitCode.ERROR and "another guard follows" in second.stderr
     assert not runs.paths.live_path(run_id).exists()
+
+
+@pytest.mark.parametrize("damaged", ["record", "address"])
+def test_a_witness_that_cannot_begin_says_why_and_leaves_nothing_behind(
+    runs: Runs, tmp_path: Path, damaged: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start_attached(runs)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "sockets"))
+    (tmp_path / "sockets").mkdir()
+    if damaged == "record":
+        runs.paths.run_path(run.id).write_text("{")
+    else:
+        runs.paths.guard_path(run.id).mkdir()
+    witness = GuardWitness(run)
+    assert witness.problem is not None
+    assert "critiqor-witness" not in [thread.name for thread in threading.enumerate()]
+    witness.end()
+    assert list((tmp_path / "sockets").iterdir()) == []
+    assert not runs.paths.guard_path(run.id).is_file()
+    assert not runs.paths.statement_path(run.id).exists()
+    if damaged == "address":
+        assert runs.notes(run.id, "guard_started") == [], "it would promise a statement"

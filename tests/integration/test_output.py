@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support import Runs, critiqor_command, environment, script, wait_until
 
-from critiqor.recording.output import MAX_KEPT, PrintedOutput, kept_text
+from critiqor.recording.output import MARGIN, MAX_KEPT, PrintedOutput, kept_text
 from critiqor.storage.seals.verification import verify_run
 
 PYTHON = f"#!{sys.executable}\nimport os, subprocess, sys, time\n"
@@ -84,6 +84,35 @@ def test_secrets_are_not_kept_even_if_they_are_coloured_or_cut(printing: Printin
     printed = PrintedOutput(len(text) + 10, text.encode())
     kept = kept_text(printed, lambda whole: whole.replace(SECRET, "[redacted]"))
     assert SECRET[-8:] not in kept
+
+
+def test_the_end_of_a_key_that_began_before_the_kept_output_is_not_kept_if_colours_make_it_shorter() -> None:
+    key = "".join(f"{number:04}{SECRET}\n" for number in range(60)) + "-----END PRIVATE KEY-----\n"
+    after = "".join(f"\x1b[32mline {number:05}\x1b[0m\n" for number in range(10_000))
+    end = (key + after)[: MAX_KEPT + MARGIN].encode()
+    kept = kept_text(PrintedOutput(len(end) + 1, end), lambda whole: whole)
+    assert "PRIVATE KEY" not in kept and SECRET not in kept
+    assert kept.startswith("line ")
+    assert kept.count("\n") >= end[MARGIN:].count(b"\n") - 2, "nothing but the margin is left out"
+
+
+def test_a_program_whose_standard_error_is_closed_runs_as_it_would_without_the_monitor(printing: Printing) -> None:
+    command = printing.command("print('closed' if sys.stderr is None else 'open', flush=True); sys.exit(5)")
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", *command],
+        env=environment(printing.folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (5, b"closed\n")
+
+
+def test_output_that_goes_nowhere_is_not_captured() -> None:
+    capture = "from critiqor.recording.output import OutputCapture\nprint(OutputCapture().start())"
+    program = f"import os; os.close(2)\n{capture}"
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, timeout=60)
+    assert done.stdout == b"None\n"
 
 
 def test_a_program_that_prints_nothing_leaves_no_event(printing: Printing, runs: Runs) -> None:

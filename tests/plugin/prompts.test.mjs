@@ -74,6 +74,23 @@ test("what is recorded is bounded, and a request says what is missing", (t) => {
   assert.equal(requests.at(-1).prompt.system, null);
 });
 
+test("the beginning of a secret that is cut with its text is not recorded", (t) => {
+  const start = "word ".repeat((1 << 19) / 5 - 3);
+  const cut = `${start}${"-".repeat((1 << 19) - start.length - 13)} ${SECRET} and more`;
+  const { texts, requests } = captured(t, [{ ...input, systemPrompt: cut }]);
+  const text = texts.get(requests[0].prompt.system);
+  assert.equal(text, cut.slice(0, cut.indexOf(SECRET)));
+});
+
+test("a long text without spaces is recorded up to its cut, and a long word before the cut is kept", (t) => {
+  const { texts, requests } = captured(t, [
+    { ...input, systemPrompt: "x".repeat(1 << 20), prompt: `${"é".repeat((1 << 19) - 100)} ${"y".repeat(1 << 10)}` },
+  ]);
+  const { prompt } = requests[0];
+  assert.match(texts.get(prompt.system), /^x{500000,524287}$/);
+  assert.match(texts.get(prompt.messages.at(-1)), /^é{524188} $/);
+});
+
 test("hostile prompts are recorded as far as possible, and nothing is thrown", (t) => {
   const cycle = { role: "user" };
   cycle.self = cycle;

@@ -77,3 +77,30 @@ def test_judged_episodes_leave_nothing_that_only_garbage_collection_frees() -> N
 
 def _kept_calls() -> int:
     return sum(isinstance(each, EpisodeCall) for each in gc.get_objects())
+
+
+@pytest.mark.parametrize(
+    ("output", "answer"),
+    [
+        ("your tram: 0月8日 07:12 Harbour", "The tram leaves at 07:12 on 9 June."),
+        ("skipped: ²", "All rows are in."),
+        ("① skipped", "All rows are in."),
+        ("ok", f"I ran the test {'9' * 400} times, and it passed."),
+    ],
+)
+def test_numbers_that_are_none_do_not_prevent_a_verdict(output: str, answer: str) -> None:
+    story = Story().user("When does it leave?").calls("mail_read", {"id": "m4"}, output).says(answer).finishes()
+    assert isinstance(story.types(), list)
+
+
+def test_an_error_in_a_check_costs_that_check_and_is_in_the_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> list[object]:
+        raise ValueError("a text that nobody thought of")
+
+    monkeypatch.setattr(claim_checker, "RAISES_ERRORS", False)
+    monkeypatch.setattr(claim_checker, "check_episode", fail)
+    story = Story().user("Run the tests.").runs("pytest -q", "1 failed in 0.1s", exit_code=1)
+    diagnosis = story.says("They still fail.").finishes().diagnosis()
+    assert diagnosis.coverage.answers_not_checked == 1
+    assert "1 answer could not be checked" in diagnosis.coverage.notes[0]
+    assert diagnosis.confidence_score <= 90

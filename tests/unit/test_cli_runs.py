@@ -54,7 +54,7 @@ def test_the_verb_lists_what_matches_and_says_if_nothing_does(cli: Cli, runs: Ru
     runs.finalize("run_001")
     assert [each["run_id"] for each in cli("runs", "--agent", "o*", "--since", "1d", "--json").data] == ["run_001"]
     assert cli("runs", "--agent", "two", "--json").data == []
-    assert "None of the 1 runs matches" in cli("runs", "--since", "2999-01-01").out
+    assert "No run of 1 matches" in cli("runs", "--since", "2999-01-01").out
     wrong = cli("runs", "--since", "soon")
     assert wrong.code == 2
     assert "critiqor runs --since 7d" in wrong.err

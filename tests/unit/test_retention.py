@@ -39,7 +39,7 @@ def test_a_wrong_rule_is_refused(table: dict[str, object]) -> None:
 
 
 def test_runs_beyond_the_age_are_removed_and_unsafe_ones_later() -> None:
-    runs = [run("old", days=31), run("young", days=29), run("bad", days=31, is_unsafe=True)]
+    runs = [run("old", days=31), run("young", days=29), run("bad", days=31, is_unsafe=True), run("new", days=1)]
     assert removed(runs, max_age="30d") == ["old"]
     assert removed([*runs, run("ancient", days=121, is_unsafe=True)], max_age="30d") == ["old", "ancient"]
     assert removed(runs, max_age_unsafe="30d") == ["bad"]
@@ -71,7 +71,7 @@ def test_rules_leave_as_many_runs_as_they_allow() -> None:
         assert len(left) <= 12
         assert sum(each.size for each in left) <= 60_000
         if any(each.is_unsafe for each in runs if each.run_id in gone):
-            newest = max(runs, key=lambda each: each.created_ms)
+            newest = max(runs, key=lambda each: each.ended_ms)
             assert all(each.is_unsafe or each is newest for each in left)
 
 
@@ -102,12 +102,12 @@ def test_a_dry_run_names_what_would_be_removed_and_removes_nothing(cli: Cli, run
 
 
 def test_a_run_that_is_recorded_or_not_finalized_is_never_removed(cli: Cli, runs: Runs) -> None:
-    sealed = seal(runs, 2)
+    oldest, newest = seal(runs, 2)
     active = runs.start()
     answer = cli("prune", "--max-age", "0m")
     assert active in answer.out
-    assert runs.paths.run_ids() == [active]
-    assert all(not runs.paths.run_folder(each).exists() for each in sealed)
+    assert runs.paths.run_ids() == [newest, active]
+    assert not runs.paths.run_folder(oldest).exists()
 
 
 def test_a_run_whose_evidence_was_changed_is_kept_like_an_unsafe_one(cli: Cli, runs: Runs) -> None:
@@ -153,8 +153,17 @@ def test_prune_without_a_rule_names_the_command_to_type(cli: Cli, runs: Runs) ->
     assert "--max-age 30d --dry-run" in answer.err
 
 
-def test_the_rules_of_the_folder_apply_after_each_seal(cli: Cli, runs: Runs, tmp_path: Path) -> None:
-    (tmp_path / "critiqor.toml").write_text("[retention]\nmax_runs = 2\n")
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The settings of the user, which need not exist."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    path = tmp_path / "config" / "critiqor" / "config.toml"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def test_the_rules_of_the_user_apply_after_each_seal(cli: Cli, runs: Runs, settings: Path) -> None:
+    settings.write_text("[retention]\nmax_runs = 2\n")
     seal(runs, 3)
     runs.start()
     runs.write("run_004", attached(), recorded(2))
@@ -163,17 +172,31 @@ def test_the_rules_of_the_folder_apply_after_each_seal(cli: Cli, runs: Runs, tmp
     assert runs.paths.run_ids() == ["run_003", "run_004"]
 
 
-def test_the_file_of_a_folder_removes_no_runs_of_another_folder(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    elsewhere = Runs(tmp_path / "mine" / "runs")
-    ids = seal(elsewhere, 3)
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "critiqor.toml").write_text("[retention]\nmax_runs = 1\n")
-    monkeypatch.chdir(project)
-    assert cli("prune", "--runs-dir", elsewhere.paths.runs_dir).code == 2
-    assert elsewhere.paths.run_ids() == ids
+def test_a_run_that_was_just_finalized_is_never_removed(cli: Cli, runs: Runs, settings: Path) -> None:
+    settings.write_text('[retention]\nmax_age = "0m"\n')
+    run_id = runs.start()
+    runs.write(run_id, attached(), recorded(2))
+    seal(runs, 0)
+    assert cli("finalize", "--no-dashboard").code == 0
+    assert cli("show", run_id).code == 0
+
+
+def test_the_file_of_a_folder_cannot_have_runs_removed(cli: Cli, runs: Runs, tmp_path: Path) -> None:
+    ids = seal(runs, 3)
+    (tmp_path / "critiqor.toml").write_text("[retention]\nmax_runs = 1\n")
+    answer = cli("prune")
+    assert answer.code == 2
+    assert "may contain keep_journal only" in answer.err
+    assert runs.paths.run_ids() == ids
+
+
+def test_the_index_of_the_search_is_removed_with_the_runs_whose_words_it_has(cli: Cli, runs: Runs) -> None:
+    seal(runs, 2)
+    assert cli("search", "anything").code == 0
+    assert runs.paths.search_index_path.exists()
+    cli("prune", "--max-runs", "1")
+    assert not runs.paths.search_index_path.exists()
+    assert cli("search", "anything").code == 0
 
 
 def test_a_mistake_in_the_table_is_reported_with_its_file(cli: Cli, tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ ONE_RUN = (
     "show explain timeline profile diagnose report export check policy visibility verify watch finalize abort compare"
 )
 """Verbs about runs that the user at the terminal names."""
-WHOLE_FOLDER = "runs recover completion guard notify prune"
+WHOLE_FOLDER = "runs recover completion guard notify prune search"
 """Verbs about every run of a folder, for the user at the terminal, whatever its tenant and visibility."""
 WITHIN_A_TENANT = "benchmark trends dashboard mcp"
 """Verbs that take several runs together, tested above, and the server, which has tests of its own."""

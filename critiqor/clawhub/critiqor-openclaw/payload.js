@@ -27,6 +27,7 @@ export const LIMITS = Object.freeze({
   key: 256, // characters of a field name
   depth: 12, // levels of nesting
 });
+const MAX_WORD = 16384; // characters left out at most where a text was cut within a word
 
 /**
  * Returns the size, digest and excerpt that stand for a long text.
@@ -56,7 +57,18 @@ export function cutText(text, redactor) {
 function redactedStart(whole, start, redactor) {
   const safe = redactor.text(start);
   const endIsFar = start.length === whole.length || safe.length > LIMITS.excerpt + LIMITS.margin / 8;
-  return endIsFar || safe.endsWith("]") ? safe : safe.replace(/\S+$/, "");
+  return endIsFar ? safe : withoutLastWord(safe);
+}
+
+/**
+ * Returns a redacted text that was cut, without its last word unless that is a secret that was recognized.
+ * @param {string} safe
+ */
+export function withoutLastWord(safe) {
+  if (safe.endsWith("]")) return safe;
+  const start = startOf(safe, Math.max(0, safe.length - MAX_WORD));
+  // Without the condition before the word, a long one that is not the last would be tried from each of its characters.
+  return start + safe.slice(start.length).replace(/(?<!\S)\S+$/, "");
 }
 
 /**

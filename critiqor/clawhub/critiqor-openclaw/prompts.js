@@ -1,7 +1,7 @@
 // Records what the model was sent, if the user has asked for it: each distinct text once, and requests name the texts by their
 // digests. A text is redacted as a whole and split into records, because a record holds only short texts.
 
-import { digestOf, startOf } from "./payload.js";
+import { digestOf, startOf, withoutLastWord } from "./payload.js";
 
 /**
  * @import { Facts } from "./events.js"
@@ -60,14 +60,18 @@ export class Prompts {
     const known = this.#digests.get(key);
     if (known !== undefined) return known;
     if (this.#left <= 0 || this.#digests.size >= MAX_TEXTS) return null;
-    const redacted = this.#redact(startOf(text, MAX_TEXT));
-    if (redacted === null) return null;
+    const isCut = text.length > MAX_TEXT;
+    const safe = this.#redact(startOf(text, MAX_TEXT));
+    if (safe === null) return null;
+    // A secret that is cut in half matches no rule.
+    const redacted = isCut ? withoutLastWord(safe) : safe;
+    if (redacted === "") return null;
     this.#left -= redacted.length;
     // The digest of a short text before it was redacted would let somebody find a secret in it by guessing.
     const digest = digestOf(redacted);
     this.#digests.set(key, digest);
     const parts = partsOf(redacted);
-    const facts = { digest, role, size: Buffer.byteLength(redacted), parts: parts.length, cut: text.length > MAX_TEXT };
+    const facts = { digest, role, size: Buffer.byteLength(redacted), parts: parts.length, cut: isCut };
     for (const [index, part] of parts.entries()) {
       records.write("prompt_text", EXTENSION, {}, { ...facts, part: index + 1, text: part });
     }

@@ -31,7 +31,8 @@ def runs_drawing(rows: Sequence[RunRow], no_runs: str) -> Group:
 
 
 def _parts(rows: Sequence[RunRow]) -> Iterator[RenderableType]:
-    trusts = [row.run.trust for row in reversed(rows) if row.run.trust is not None]
+    by_time = sorted(rows, key=lambda row: row.run.created_at or "")
+    trusts = [row.run.trust for row in by_time if row.run.trust is not None]
     title = styled(counted(len(rows), "run"), "bold")
     if len(trusts) > 1:
         title.append("   trust, oldest to newest ", FAINT).append(sparkline(trusts, SPARKS, 100))
@@ -39,7 +40,7 @@ def _parts(rows: Sequence[RunRow]) -> Iterator[RenderableType]:
     yield Text()
     yield RunsTable(rows[:MAX_SHOWN])
     if len(rows) > MAX_SHOWN:
-        yield Text(f"and {len(rows) - MAX_SHOWN:,} older: {add_runs_dir('critiqor runs --json')} has them all", FAINT)
+        yield Text(f"and {len(rows) - MAX_SHOWN:,} more: {add_runs_dir('critiqor runs --json')} has them all", FAINT)
     first = rows[0].run
     yield next_command(f"critiqor {'recover' if first.status == 'LOST' else 'show'} {first.run_id}")
 

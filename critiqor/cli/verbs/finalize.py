@@ -81,7 +81,7 @@ def _apply_retention(run: Run) -> None:
     """Free the space that the rules of the settings allow: the journal of this run, and older runs."""
     from critiqor.cli.settings import read_retention
 
-    rules = read_retention(run.paths.runs_dir)
+    rules = read_retention()
     if not rules.keep_journal:
         from critiqor.run.retention.journals import drop_journal
 
@@ -90,7 +90,7 @@ def _apply_retention(run: Run) -> None:
         from critiqor.model.formatting import counted
         from critiqor.run.retention.pruning import prune
 
-        removed = prune(run.store, rules).removed
+        removed = prune(run.store, rules, keep=run.id).removed
         if removed:
             say(f"{counted(len(removed), 'older run')} removed by the rules of [retention]")
 

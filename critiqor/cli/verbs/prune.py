@@ -42,7 +42,7 @@ def prune(
     from critiqor.run.store import RunStore
 
     options = {"max_age": max_age, "max_age_unsafe": max_age_unsafe, "max_runs": max_runs, "max_size": max_size}
-    rules = _rules({name: value for name, value in options.items() if value is not None}, runs_dir)
+    rules = _rules({name: value for name, value in options.items() if value is not None})
     pruned = prune_runs(RunStore(runs_dir), rules, dry_run=dry_run)
     data = {
         "dry_run": dry_run,
@@ -53,17 +53,17 @@ def prune(
     answer("prune", data, "\n".join(_lines(pruned, dry_run=dry_run)), as_json=as_json)
 
 
-def _rules(options: dict[str, object], runs_dir: str) -> Retention:
+def _rules(options: dict[str, object]) -> Retention:
     from critiqor.cli.settings import read_retention
     from critiqor.policy.retention import parse_retention
 
     try:
-        rules = parse_retention(options) if options else read_retention(runs_dir)
+        rules = parse_retention(options) if options else read_retention()
     except ValueError as error:
         raise UsageError(str(error), fix="critiqor prune --help") from error
     if not rules.removes_runs:
         message = "no rule says which runs to remove"
-        raise UsageError(message, fix="critiqor prune --max-age 30d --dry-run   (or set [retention] in critiqor.toml)")
+        raise UsageError(message, fix="critiqor prune --max-age 30d --dry-run   (or set [retention] in your settings)")
     return rules
 
 

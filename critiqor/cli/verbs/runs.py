@@ -63,7 +63,7 @@ def runs(
     chosen = RunFilter(agent=agent, session=session, verdicts=verdicts, since_ms=_moment(since), tags=tags)
     listed = sort_rows([row for row in rows if chosen.shows(row)], sort)
     if rows and not listed:
-        answer("runs", [], f"None of the {len(rows)} runs matches the options.", as_json=as_json)
+        answer("runs", [], f"No run of {len(rows)} matches the options.", as_json=as_json)
         return
     text = (
         "\n".join(_lines(listed)) if rows else f"{_no_runs(store)}\nNext: {add_runs_dir('critiqor monitor openclaw')}"
@@ -76,13 +76,14 @@ def _moment(since: str | None) -> int | None:
     """Return the beginning of the time that --since names, in milliseconds since 1970."""
     if since is None:
         return None
+    from contextlib import suppress
+    from datetime import datetime
+
     from critiqor.model import now_ms
-    from critiqor.model.timestamps import ms_from_iso
     from critiqor.policy.retention import parse_age
 
-    date = since if "T" in since else f"{since}T00:00:00"
-    if (moment := ms_from_iso(date)) is not None:
-        return moment
+    with suppress(ValueError):
+        return round(datetime.fromisoformat(since).timestamp() * 1000)  # a date without a zone is a local one
     try:
         return now_ms() - parse_age(since)
     except ValueError as error:

@@ -200,8 +200,9 @@ def _dates(text: str, language: Language | None) -> list[Value]:
         if 1 <= month <= 12 and 1 <= day <= 31
     ]
     for match in _CJK_DATE.finditer(text) if "月" in text or "월" in text else ():
-        year = int(match[1]) if match[1] else None
-        dates.append(Value("date", match.start(), match.end(), match[0], date=(year, int(match[2]), int(match[3]))))
+        year, month, day = int(match[1]) if match[1] else None, int(match[2]), int(match[3])
+        if 1 <= month <= 12 and 1 <= day <= 31:
+            dates.append(Value("date", match.start(), match.end(), match[0], date=(year, month, day)))
     return dates + _named_dates(text, language)
 
 

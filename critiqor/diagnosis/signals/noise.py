@@ -59,7 +59,7 @@ _PHRASE = re.compile(
     r"|\b(?:snapshot|screenshot|capture|visit|view|render|refresh|reload|iteration|round|frame|request)"
     r" ?(?:no\.? ?|number ?|#)?\d+\b"
     r"|\b\d+ ?(?:seconds?|secs?|minutes?|mins?|hours?|days?|[smhd]) ago\b"
-    r"|\((?:took |in |after )?\d+(?:[.,]\d+)? ?(?:ms|s|µs|us|secs?|seconds?|minutes?)\)|\b\d+ ?ms\b"
+    r"|\((?:took |in |after )?\d+(?:[.,]\d+)? ?(?:ms|s|µs|us|secs?|seconds?|minutes?)\)"
     r"|\b(?:took|elapsed|after|up|for)[: ]+(?:about )?\d+(?:[.,]\d+)? ?"
     r"(?:ms|s|secs?|seconds?|min(?:ute)?s?|hours?|days?)\b"
     r"|\b(?:in|for|elapsed|timer|expires)[: ]+\d{1,3}:\d\d\b|\b\d{1,3}:\d\d (?:left|remaining|elapsed)\b"
@@ -77,7 +77,7 @@ _may_hold_phrase = pattern_check(
     *(r"eload ?[n#\d]", r"teration ?[n#\d]", r"ound ?[n#\d]", r"rame ?[n#\d]", r"equest ?[n#\d]"),
     *(r"ttempt ?[n#\d]", r"poll ?[n#\d]", r"etry ?[n#\d]", r"Try ?[n#\d]", r"heck ?[n#\d]", " ago", "took", "Took"),
     *("lapsed", r"after \w* ?\d", r"up \w* ?\d", r"Up \w* ?\d", r"for \w* ?\d", r"\((?:took |in |after )?\d"),
-    *(r"\d ?ms", r":\d\d (?:l|r|e)", r"in \d+:", r":\d(?:(?<=[: ]\d:\d)|(?<=[: ]\d\d:\d))"),
+    *(r":\d\d (?:l|r|e)", r"in \d+:", r":\d(?:(?<=[: ]\d:\d)|(?<=[: ]\d\d:\d))"),
 )
 _REFERENCE = re.compile(r"\[(?:ref=)?e?\d{1,5}\]|\bref=e?\d{1,5}\b|\bclicked e?\d{1,5}\b")
 """How a browser numbers the elements of a page: with each look in another way."""

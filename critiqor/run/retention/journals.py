@@ -5,17 +5,20 @@ from __future__ import annotations
 from critiqor.model.evidence import Coverage
 from critiqor.run.owner import has_other_owner
 from critiqor.run.store import Run
+from critiqor.storage import exclusive
 
 
 def drop_journal(run: Run) -> bool:
     """Delete the journal of a sealed run if the seal holds and contains all of it. Return whether it was deleted.
 
-    It is kept while a monitor may look at it, if records followed after the seal, and if something in it was damaged,
-    lost or changed, because it then shows more than the sealed events.
+    It is kept while a monitor or a guard may look at it, if records followed after the seal, and if something in it was
+    damaged, lost or changed, because it then shows more than the sealed events.
     """
     journal = run.paths.journal_path(run.id)
     head = run.head()
-    if head.seal is None or head.cut is None or head.status != "COMPLETED" or has_other_owner(head):
+    if head.seal is None or head.cut is None or head.status != "COMPLETED":
+        return False
+    if has_other_owner(head) or run.paths.guard_path(run.id).exists():
         return False
     try:
         size = journal.stat().st_size
@@ -23,7 +26,10 @@ def drop_journal(run: Run) -> bool:
         return False
     if size != head.cut.journal_bytes or not _is_contained(run.coverage()) or not run.verify().intact:
         return False
-    journal.unlink()
+    with exclusive(run.paths.lock_path):
+        if journal.stat().st_size != size:
+            return False
+        journal.unlink()
     return True
 
 

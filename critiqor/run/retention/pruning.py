@@ -38,15 +38,26 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     """Runs that are left alone because they are being recorded, were not finalized, or cannot be read."""
 
 
-def prune(store: RunStore, rules: Retention, *, dry_run: bool = False) -> Pruned:
-    """Remove the runs that the rules select; with `dry_run`, only return them."""
+def prune(store: RunStore, rules: Retention, *, keep: str | None = None, dry_run: bool = False) -> Pruned:
+    """Remove the runs that the rules select, except for the run `keep`; with `dry_run`, only return them."""
+    if not store.runs_dir.is_dir():
+        return Pruned(removed=[], kept=0, not_sealed=[])
+    # One at a time: a run that another process is removing looks damaged.
+    with exclusive(store.paths.prune_lock_path):
+        return _prune(store, rules, keep, dry_run=dry_run)
+
+
+def _prune(store: RunStore, rules: Retention, keep: str | None, *, dry_run: bool) -> Pruned:
     _complete_removals(store.paths)
     runs = store.runs()
     candidates = [found for run in runs if (found := _candidate(run)) is not None]
     known = {each.run_id for each in candidates}
-    selected = removals(candidates, rules, now_ms())
+    selected = [each for each in removals(candidates, rules, now_ms()) if each.run_id != keep]
     if not dry_run:
         selected = [each for each in selected if _remove(store.run(each.run_id))]
+        if selected:
+            # The index of the search contains their words; it is built again when somebody searches.
+            store.paths.search_index_path.unlink(missing_ok=True)
     left = [run.id for run in runs if run.id not in known]
     return Pruned(removed=selected, kept=len(runs) - len(selected), not_sealed=left)
 
@@ -61,10 +72,11 @@ def _candidate(run: Run) -> Candidate | None:
         readiness = brief.verdict.readiness if brief is not None else None
         # Changed evidence has no verdict, and is what somebody may have to look into.
         is_unsafe = readiness == "unsafe" or (readiness == "unknown" and not view.integrity.is_intact)
-        created = ms_from_iso(view.head.timestamps.created_at)
+        times = view.head.timestamps
+        ended = ms_from_iso(times.finalized_at or times.created_at)
     except (CritiqorError, OSError):
         return None
-    return None if created is None else Candidate(run.id, created, size_on_disk(run), is_unsafe)
+    return None if ended is None else Candidate(run.id, ended, size_on_disk(run), is_unsafe)
 
 
 def _may_be_removed(run: Run) -> bool:

@@ -296,12 +296,6 @@ class _Check:
         for date, call in dates:
             if date[1:] == (month, day) and date[0] is not None and date[0] != year:
                 return self._contradicted(stance, value, str(date[0]), call)
-        same_day = {date: call for date, call in dates if date[::2] == (year, day)}
-        said = {each.date for each in self._speech.values}
-        # Another month of the same year: a due date some months later would have the other one beside it.
-        if len(same_day) == 1 and day != 1 and not same_day.keys() & said and not stance.is_plan:
-            [(date, call)] = same_day.items()
-            return self._contradicted(stance, value, f"{date[0]}-{date[1]:02d}-{date[2]:02d}", call, "medium")
         return None
 
     def _wrong_total(self, value: Value) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from datetime import datetime
@@ -80,7 +81,7 @@ def _too_often(episode: Episode, text: EpisodeText, speech: Speech, stance: Stan
         return None
     for value in _numbers(speech, stance):
         times = value.number
-        if times < MIN_TIMES or times != int(times) or not _TIMES.match(speech.text, value.end):
+        if not MIN_TIMES <= times < math.inf or times != int(times) or not _TIMES.match(speech.text, value.end):
             continue
         calls = [call for call in episode.calls if call is not text.call]
         if len(calls) >= times or any(_shows_number(call, int(times)) for call in calls):

@@ -345,7 +345,8 @@ def _with_news(call: EpisodeCall, seen: dict[str, tuple[EpisodeCall, Meaning]]) 
     if opened and call.meaning.state in ("success", "unknown"):
         look, said = opened[-1]
         return msgspec.structs.replace(call, known_meaning=said, result_id=look.result_id)
-    if call.meaning.state in ("failure", "not_final") and all(said.state == "success" for _, said in seen.values()):
+    has_failed = call.meaning.state in ("failure", "not_final")
+    if seen and has_failed and all(said.state == "success" for _, said in seen.values()):
         look, said = next(iter(seen.values()))
         return msgspec.structs.replace(call, known_meaning=said, result_id=look.result_id)
     return None

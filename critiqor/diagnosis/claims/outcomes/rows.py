@@ -258,10 +258,10 @@ def _count(words: list[tuple[str, int, int]], place: int, lowered: str) -> int |
     """Return the number that stands beside a word of trouble: `skipped 2`, `2 rows skipped`."""
     if place + 1 < len(words):
         after, start, _ = words[place + 1]
-        if after.isdigit() and not lowered[words[place][2] : start].strip(" \t:=(\"'"):
+        if after.isdecimal() and not lowered[words[place][2] : start].strip(" \t:=(\"'"):
             return int(after[:9])
     for number, start, end in words[max(0, place - 3) : place][::-1]:
-        if number.isdigit():
+        if number.isdecimal():
             is_alone = lowered[end : end + 1] in " \t" and (not start or lowered[start - 1] in " \t(,:\uff1a\uff0c")
             return int(number[:9]) if is_alone else None
     return None
