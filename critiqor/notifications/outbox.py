@@ -111,7 +111,7 @@ class ChannelOutbox:
             else:
                 self._set_aside(name)
         covered = {name for entry in found.values() for name in entry.covers}
-        ordered = sorted(found.items(), key=lambda item: (item[1].message.created_at, item[0]))
+        ordered = sorted(found.items(), key=lambda item: (item[1].message.created_at, _step(item[1]), item[0]))
         return [Waiting(name, entry) for name, entry in ordered if name not in covered]
 
     def sum_up(self, entries: list[Waiting], now_ms: int) -> Waiting:
@@ -221,6 +221,13 @@ class Outbox:
     def forget_expected(self, run_id: str) -> None:
         """Forget a run whose findings are in the outbox."""
         (self._expected / run_id).unlink(missing_ok=True)
+
+
+def _step(entry: Entry) -> int:
+    """Return the place of a message among those of the same moment: a finding is new before it is withdrawn."""
+    kinds = ("new", "updated", "withdrawn")
+    kind = entry.message.alerts[0].kind if entry.message.alerts else ""
+    return kinds.index(kind) if kind in kinds else len(kinds)
 
 
 def _make_folder(folder: Path) -> None:

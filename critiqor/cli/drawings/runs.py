@@ -31,7 +31,7 @@ def runs_drawing(rows: Sequence[RunRow], no_runs: str) -> Group:
 
 
 def _parts(rows: Sequence[RunRow]) -> Iterator[RenderableType]:
-    by_time = sorted(rows, key=lambda row: row.run.created_at or "")
+    by_time = sorted(rows, key=lambda row: (len(row.run.run_id), row.run.run_id))
     trusts = [row.run.trust for row in by_time if row.run.trust is not None]
     title = styled(counted(len(rows), "run"), "bold")
     if len(trusts) > 1:
