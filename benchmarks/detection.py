@@ -181,11 +181,13 @@ def _outcomes(cases: list[Case]) -> dict[str, str]:
     if not good or not bad:
         return {}
     severe = sum(any(one.severity in ("critical", "high") for one in case.verdict.findings) for case in good)
+    medium = sum(any(one.severity == "medium" for one in case.verdict.findings) for case in good)
     pairs = [(case.outcome == "failure", case.fires(CLAIMS)) for case in (*good, *bad)]
     low, high = interval(pairs, _ratio)
     share = severe / len(good)
     figures = {
         "high or critical findings on successful runs": f"{severe} of {len(good)} ({share:.1%}, at most 5%)",
+        "medium findings on successful runs": f"{medium} of {len(good)} (at most 10%)",
         f"{' or '.join(sorted(CLAIMS))} on failed runs": f"{_rate(pairs, True):.1%} of {len(bad)} (at least 10%)",
         "the same on successful runs": f"{_rate(pairs, False):.1%} of {len(good)}",
         "ratio": f"{_ratio(pairs):.1f} (at least 2; 95%: {low:.1f} to {high:.1f})",

@@ -27,6 +27,8 @@ def main() -> None:
         "live_verdicts.py",
         "limits.py",
         "alerts.py",
+        "receiver.py",
+        "streaming.py",
         "timeline.py",
         "determinism.py",
         "startup.py",

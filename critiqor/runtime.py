@@ -43,4 +43,5 @@ def openclaw_environment(
         Metadata(**named),
         os.environ if environment is None else environment,
         bundled_plugins_dir=bundled_plugins_dir,
+        options=MonitorOptions(),
     )

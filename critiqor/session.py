@@ -16,6 +16,7 @@ from critiqor.run.lifecycle import abort, append_lifecycle_event, refresh_live_d
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
 from critiqor.storage import SessionPaths, paths_for, write_json
 from critiqor.storage.normalization import normalize_plugin_event
+from critiqor.storage.paths import checked_slot
 
 if TYPE_CHECKING:
     from critiqor.importers import ImportedTrace
@@ -53,14 +54,15 @@ def create_session(
     visibility: str = Metadata().visibility,
     benchmark_id: str = Metadata().benchmark_id,
     difficulty_tier: str = Metadata().difficulty_tier,
+    slot: str | None = None,
 ) -> dict[str, Any]:
     """Start a session: claim the active slot and write the record of a new run, MONITORING. Return the record.
 
-    Raise `ActiveSessionError` while another session holds the slot.
+    Several sessions of one folder need a `slot` each. Raise `ActiveSessionError` while another session holds the slot.
     """
     named = {"agent_id": agent_id, "tenant_id": tenant_id, "framework": framework, "visibility": visibility}
     metadata = Metadata.parse(**named, benchmark_id=benchmark_id, difficulty_tier=difficulty_tier)
-    return _as_dict(start_session(RunStore(runs_dir), metadata))
+    return _as_dict(start_session(RunStore(runs_dir), metadata, slot=checked_slot(slot)))
 
 
 def create_attached_session(runs_dir: str | Path = DEFAULT_RUNS_DIR, **metadata: str) -> dict[str, Any]:
@@ -85,11 +87,14 @@ def refresh_live_evidence(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) 
 
 
 def abort_session(
-    run: RunReference | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR, reason: str = "aborted on request"
+    run: RunReference | None = None,
+    runs_dir: str | Path = DEFAULT_RUNS_DIR,
+    reason: str = "aborted on request",
+    slot: str | None = None,
 ) -> dict[str, Any]:
-    """Set a session to ABORTED and free the active slot. The recorded events are kept and can still be diagnosed."""
+    """Set a session to ABORTED and free its slot. The recorded events are kept and can still be diagnosed."""
     store = RunStore(runs_dir)
-    return _as_dict(abort(_named_run(run, store), store, reason))
+    return _as_dict(abort(_named_run(run, store), store, reason, checked_slot(slot)))
 
 
 def request_finalize(run: RunReference | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
@@ -104,16 +109,18 @@ def request_finalize(run: RunReference | None = None, runs_dir: str | Path = DEF
     return _as_dict(start_finalizing(_named_run(run, store), store).head())
 
 
-def finalize_session(run: RunReference | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+def finalize_session(
+    run: RunReference | None = None, runs_dir: str | Path = DEFAULT_RUNS_DIR, slot: str | None = None
+) -> dict[str, Any]:
     """Seal the evidence of a session, diagnose it and complete its record. Return the whole record.
 
-    The default is the active session. It can be called repeatedly, concurrently, and after a kill: the evidence is the
-    same, byte for byte.
+    The default is the active session of the slot. It can be called repeatedly, concurrently, and after a kill: the
+    evidence is the same, byte for byte.
     """
     from critiqor.run.finalization import finalize
 
     store = RunStore(runs_dir)
-    finalized = finalize(_named_run(run, store), store)
+    finalized = finalize(_named_run(run, store), store, slot=checked_slot(slot))
     return cast("dict[str, Any]", msgspec.json.decode(finalized.record_path.read_bytes()))
 
 
@@ -122,6 +129,7 @@ def complete_session(
     runs_dir: str | Path = DEFAULT_RUNS_DIR,
     observe: Callable[[Event], None] | None = None,
     contracts: "Sequence[Contract]" = (),
+    slot: str | None = None,
 ) -> dict[str, Any]:
     """Finalize a session like `finalize_session`, but return the record without its event log, which can be large.
 
@@ -130,7 +138,7 @@ def complete_session(
     from critiqor.run.finalization import finalize
 
     store = RunStore(runs_dir)
-    return _with_diagnosis(finalize(_named_run(run, store), store, observe, contracts))
+    return _with_diagnosis(finalize(_named_run(run, store), store, observe, contracts, checked_slot(slot)))
 
 
 def import_run(trace: "ImportedTrace", runs_dir: str | Path = DEFAULT_RUNS_DIR, **metadata: str) -> dict[str, Any]:
@@ -143,9 +151,9 @@ def import_run(trace: "ImportedTrace", runs_dir: str | Path = DEFAULT_RUNS_DIR, 
     return _with_diagnosis(import_trace(trace, RunStore(runs_dir), metadata))
 
 
-def load_active_session(runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any] | None:
-    """Return the record of the session that holds the active slot: only MONITORING and FINALIZING are active."""
-    record = active_record(paths_for(runs_dir))
+def load_active_session(runs_dir: str | Path = DEFAULT_RUNS_DIR, slot: str | None = None) -> dict[str, Any] | None:
+    """Return the record of the session that holds the slot: only MONITORING and FINALIZING are active."""
+    record = active_record(paths_for(runs_dir), checked_slot(slot))
     return None if record is None else _as_dict(record)
 
 

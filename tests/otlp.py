@@ -26,6 +26,7 @@ class ReadSpan(NamedTuple):
     events: list[tuple[str, int, dict[str, Any]]]
     status: int
     message: str
+    links: list[tuple[str, str]]
 
     def of(self, name: str) -> list[dict[str, Any]]:
         """What its events of that name tell."""
@@ -113,6 +114,7 @@ def _span(span: Any) -> ReadSpan:
         [(event.name, event.time_unix_nano, _attributes(event.attributes)) for event in span.events],
         span.status.code,
         span.status.message,
+        [(link.trace_id.hex(), link.span_id.hex()) for link in span.links],
     )
 
 

@@ -14,24 +14,31 @@ import msgspec
 from profiles import CPU_NAME, HEAP_NAME, REPORT_NAME, TRACE_NAME
 
 from critiqor.agentloop.recording.journal_writer import JournalWriter
+from critiqor.cli.run_list import list_runs
 from critiqor.cli.settings import default_map, read_channels
 from critiqor.dashboard.web.links import Links
+from critiqor.diagnosis import Diagnoser
 from critiqor.errors import CritiqorError
 from critiqor.importers import read_traces
+from critiqor.importers.otel.traces import read_trace
 from critiqor.lab.scenario_file import read_scenario
 from critiqor.live.limits import DayFile
+from critiqor.live.stop_request import take_stop
 from critiqor.live.verdict import read_live
 from critiqor.notifications.outbox import Outbox
 from critiqor.openclaw.attachment import AttachmentFolder
 from critiqor.openclaw.configuration import ConfigurationFile
 from critiqor.openclaw.json5 import Json5Error, parse_json5
 from critiqor.policy.policy_file import PolicyError, parse_policy, parse_policy_tables
+from critiqor.receiver.requests import MEDIA_TYPES, RefusedRequestError, spans_of, split_request, unpack
 from critiqor.recording.backend_transcripts import complete_recording
 from critiqor.recording.witness import Witness
-from critiqor.run.active_slot import active_record, active_run_id
-from critiqor.run.store import Run
+from critiqor.run.active_slot import active_record, active_run_id, active_run_ids
+from critiqor.run.segments.carried import read_carried
+from critiqor.run.store import Run, RunStore
 from critiqor.storage import paths_for
 from critiqor.storage import run_record as records
+from critiqor.storage.annotations import read_annotations
 from critiqor.storage.audit.closing_records import read_closing_records
 from critiqor.storage.audit.statement import Statement, read_statement
 from critiqor.storage.audit.witness_socket import ASK
@@ -209,7 +216,7 @@ _ON_A_BACKEND = b"".join(
 
 
 def read_small_files(data: bytes) -> None:
-    """The small files beside the runs: slot, links, amounts of a day, outbox, live verdict, visibility, attachment."""
+    """The small files beside the runs: slot, links, list, amounts, outbox, verdict, stop, visibility, annotations."""
     folder = _FOLDER / "small"
     paths = paths_for(folder)
     name = "run_001-0123456789abcdef"
@@ -218,8 +225,13 @@ def read_small_files(data: bytes) -> None:
         ".links.json",
         ".limits.json",
         ".last_run",
+        ".run_list.json",
         f"{_RUN}/live.json",
+        f"{_RUN}/stop.json",
         f"{_RUN}/visibility.json",
+        f"{_RUN}/annotations.json",
+        f"{_RUN}/carried.jsonl",
+        ".slots/work.json",
         f".notify/channels/ops/waiting/{name}.json",
         ".notify/channels/ops/state.json",
         "critiqor/attachment.json",
@@ -231,10 +243,15 @@ def read_small_files(data: bytes) -> None:
     for read in (
         lambda: active_record(paths),
         lambda: active_run_id(paths, "finalize"),
+        lambda: active_run_ids(paths),
+        lambda: Diagnoser().carry_over(read_carried(paths.carried_path(_RUN))),
         lambda: Links(paths).of_run(_RUN),
         lambda: DayFile(folder).amounts_without(_RUN),
         lambda: read_live(Run(_RUN, paths)),
+        lambda: take_stop(Run(_RUN, paths)),
         lambda: records.load_head(paths, _RUN),
+        lambda: read_annotations(paths, _RUN),
+        lambda: list_runs(RunStore(folder)),
         outbox.waiting,
         outbox.state,
         lambda: AttachmentFolder(attached).read(),
@@ -250,6 +267,16 @@ def read_redaction_rules(data: bytes) -> None:
     """The redaction rules that a user has added for a run."""
     with suppress(CritiqorError):
         Redactor.of_run(b"key", _written(data, "redaction.json"))
+
+
+def read_received(data: bytes) -> None:
+    """A request of an exporter, as each of its forms; what is accepted must be decoded when it is imported."""
+    for form in MEDIA_TYPES.values():
+        for encoding in ("", "gzip"):
+            with suppress(RefusedRequestError):
+                for piece in split_request(unpack(data, encoding), form).pieces:
+                    with suppress(ValueError, RecursionError):
+                        read_trace(piece.trace_id, list(spans_of(piece.data, form)), b"key")
 
 
 READERS: dict[str, Callable[[bytes], None]] = {
@@ -269,4 +296,5 @@ READERS: dict[str, Callable[[bytes], None]] = {
     "transcript": read_transcript,
     "small": read_small_files,
     "redaction": read_redaction_rules,
+    "received": read_received,
 }

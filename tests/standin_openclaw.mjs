@@ -3,15 +3,17 @@
 // and emits the events of a real agent run in the same order and shape. It needs no model and no account and runs in
 // milliseconds; fast tests launch it under the real monitor.
 //
-//   standin_openclaw.mjs agent [--tools N] [--exit CODE] [--hang] [--kill-self] [--crash-in-tool]
+//   standin_openclaw.mjs agent [--tools N] [--exit CODE] [--hang] [--kill-self] [--crash-in-tool] [--ignore-int]
 //     [--shell COMMAND]   the second tool call runs this command
 //     [--slow MS]         each tool call takes this long
+//     [--replay FILE]     the events that a real OpenClaw emitted, in place of its own (tests/plugin/fixtures)
 //   standin_openclaw.mjs gateway run          loads its plugins and, for the input line "turn", plays a turn
 //   standin_openclaw.mjs plugins install|uninstall …, config patch --stdin
 
 import { spawnSync } from "node:child_process";
 import readline from "node:readline";
 
+import { pluginApi, replay } from "./standin_replay.mjs";
 import { checkLifecycle, plugins, runSettingsCommand } from "./standin_settings.mjs";
 
 const option = (name) => process.argv.indexOf(name);
@@ -20,19 +22,7 @@ const numberAfter = (name, fallback) => (option(name) < 0 ? fallback : Number(pr
 if (runSettingsCommand(process.argv.slice(2))) process.exit(0);
 checkLifecycle();
 
-const handlers = new Map();
-const listeners = { agent: new Set(), transcript: new Set() };
-const api = {
-  registrationMode: "full",
-  on: (name, handler) => handlers.set(name, [...(handlers.get(name) ?? []), handler]),
-  runtime: {
-    version: "stand-in",
-    events: {
-      onAgentEvent: (listener) => listeners.agent.add(listener),
-      onSessionTranscriptUpdate: (listener) => listeners.transcript.add(listener),
-    },
-  },
-};
+const { api, handlers, listeners } = pluginApi("full");
 async function load() {
   for (const { plugin, config } of await plugins()) plugin.default.register(Object.assign(api, { pluginConfig: config }));
 }
@@ -96,6 +86,11 @@ async function turn() {
   process.stdout.write("Done: the build is green and all tests pass.\n");
 }
 
+if (option("--replay") > 0) {
+  await replay(process.argv[option("--replay") + 1], await plugins());
+  process.exit(0);
+}
+if (option("--ignore-int") > 0) process.on("SIGINT", () => {});
 await load();
 if (process.argv[2] === "agent" || process.argv[2] === "chat") await turn();
 if (process.argv[2] === "gateway") {

@@ -40,7 +40,9 @@ def open_notifier(runs_dir: str | Path, policy: Path | None = None) -> Notifier 
     return Notifier(channels, paths_for(runs_dir), write_line=warn)
 
 
-def expect_alerts(run: str | None, runs_dir: str, policy: Path | None = None) -> Notifier | None:
+def expect_alerts(
+    run: str | None, runs_dir: str, policy: Path | None = None, slot: str | None = None
+) -> Notifier | None:
     """Remember that the findings of a run are to be announced, before it is sealed.
 
     If the process is killed afterwards, the next one announces them. Return None if no channel is configured.
@@ -51,7 +53,7 @@ def expect_alerts(run: str | None, runs_dir: str, policy: Path | None = None) ->
     from critiqor.run.store import RunStore
 
     store = RunStore(runs_dir)
-    named = store.run(run) if run else store.active()
+    named = store.run(run) if run else store.active(slot)
     if named is not None and named.id in store:
         # Sealing matters more than this note, which only a process that is killed needs.
         with contextlib.suppress(OSError):

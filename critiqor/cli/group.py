@@ -22,6 +22,7 @@ VERBS = {
     "finalize": "Seal the recorded evidence and diagnose it.",
     "abort": "Stop recording without sealing; the recorded events are kept.",
     "import": "Import transcripts and traces as runs, and diagnose them.",
+    "receive": "Receive OpenTelemetry traces of other tools as runs, and diagnose them.",
     "runs": "List the runs in this folder.",
     "search": "Search the content of all runs.",
     "show": "Show one run: what happened, and whether it can be trusted.",

@@ -13,6 +13,7 @@ from critiqor.cli.hints import remember_runs_dir
 from critiqor.errors import UsageError
 
 if TYPE_CHECKING:
+    from critiqor.live.messages import StreamTarget
     from critiqor.policy.policy_file import Policy
 
 _DELIVERING = frozenset({"finalize", "flush", "test"})
@@ -77,6 +78,43 @@ def runs_dir_option(function: _Function) -> _Function:
         callback=_remember_if_typed,
         help="Folder that holds the runs.",
     )(function)
+
+
+def slot_option(function: _Function) -> _Function:
+    """Add --slot."""
+    return click.option(
+        "--slot",
+        envvar="CRITIQOR_SLOT",
+        metavar="NAME",
+        callback=_checked_slot,
+        help="Name of the recording, if several are in progress in the folder.  [default: active_session.json]",
+    )(function)
+
+
+def segment_option(default: str) -> Callable[[_Function], _Function]:
+    """Add --segment, which is None for a recording that is not cut."""
+    return click.option(
+        "--segment",
+        envvar="CRITIQOR_SEGMENT",
+        default=default,
+        show_default=True,
+        metavar="24h|500MB|idle|off",
+        callback=_checked_segment,
+        help="When to seal what was recorded and go on in another run: after a time, at a size of the journal, "
+        "or when nothing was recorded for 10 minutes.",
+    )
+
+
+def _checked_segment(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str | None:
+    from critiqor.run.segments.rule import parse_segment
+
+    return None if parse_segment(text) is None else text
+
+
+def _checked_slot(_ctx: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
+    from critiqor.storage.paths import checked_slot
+
+    return checked_slot(name)
 
 
 def _remember_if_typed(ctx: click.Context, parameter: click.Parameter, folder: str) -> str:
@@ -146,6 +184,33 @@ def policy_option(function: _Function) -> _Function:
 def contracts_option(function: _Function) -> _Function:
     """Add --policy FILE, for verbs that use only the contracts and limits of a policy."""
     return _policy_option("Policy with contracts, a .toml or .json file.  [default: critiqor.toml]")(function)
+
+
+def stream_options(function: _Function) -> _Function:
+    """Add the options that send spans to a collector while a run is recorded, for `read_stream`."""
+    content = click.option(
+        "--otlp-content",
+        envvar="CRITIQOR_OTLP_CONTENT",
+        is_flag=True,
+        help="With --otlp-endpoint: also send arguments, outputs and messages.",
+    )
+    address = click.option(
+        "--otlp-endpoint",
+        envvar="CRITIQOR_OTLP_ENDPOINT",
+        metavar="URL",
+        help="Send spans to the OpenTelemetry collector at URL while the run is recorded.",
+    )
+    return address(content(function))
+
+
+def read_stream(otlp_endpoint: str | None, otlp_content: bool) -> StreamTarget | None:
+    """Return where spans are sent; None for nowhere. Raise `UsageError` if the address cannot be one."""
+    if not otlp_endpoint:
+        return None
+    from critiqor.exporters.otlp.collector_address import traces_url
+    from critiqor.live.messages import StreamTarget
+
+    return StreamTarget(url=traces_url(otlp_endpoint, "--otlp-endpoint"), content=otlp_content)
 
 
 def _policy_option(text: str) -> Callable[[_Function], _Function]:

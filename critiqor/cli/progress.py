@@ -24,9 +24,11 @@ def shows_progress() -> bool:
     return can_draw(sys.stderr) and not is_quiet()
 
 
-def finalize_progress(run: str | None, runs_dir: str) -> AbstractContextManager[Callable[[Event], None] | None]:
+def finalize_progress(
+    run: str | None, runs_dir: str, slot: str | None = None
+) -> AbstractContextManager[Callable[[Event], None] | None]:
     """Show progress while a run is finalized; yields the observer of events, or None if nothing is shown."""
-    journal = _large_journal(run, runs_dir) if shows_progress() else None
+    journal = _large_journal(run, runs_dir, slot) if shows_progress() else None
     return nullcontext(None) if journal is None else _count_events(journal)
 
 
@@ -56,12 +58,12 @@ def _is_large(run: str, runs_dir: str) -> bool:
         return False  # the verb reports what is wrong with the run
 
 
-def _large_journal(run: str | None, runs_dir: str) -> Path | None:
+def _large_journal(run: str | None, runs_dir: str, slot: str | None) -> Path | None:
     from critiqor.errors import CritiqorError
     from critiqor.session import load_active_session, paths_for
 
     try:
-        run_id = run or (load_active_session(runs_dir) or {}).get("run_id")
+        run_id = run or (load_active_session(runs_dir, slot) or {}).get("run_id")
         journal = paths_for(runs_dir).journal_path(run_id) if run_id else None
         return journal if journal is not None and journal.stat().st_size >= MIN_BYTES else None
     except (CritiqorError, OSError):

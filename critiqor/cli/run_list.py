@@ -1,8 +1,15 @@
-"""One run in a list: the head of its record, and the verdict of its diagnosis."""
+"""The list of runs: the head of each record, and the verdict of its diagnosis.
+
+The verdict holds only if the evidence is unchanged, and digesting the evidence of a month takes seconds. The lines of
+finished runs are therefore kept in a file, and a run is read again only if one of its files changed. No other verb uses
+that file, and without it the list is the same.
+"""
 
 from __future__ import annotations
 
 import math
+import time
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -15,11 +22,17 @@ from critiqor.model.diagnosis import Readiness
 from critiqor.model.formatting import format_cost, format_session
 from critiqor.model.timestamps import ms_from_iso
 from critiqor.model.usage import Cost
+from critiqor.run.integrity import FileState, file_states
 from critiqor.run.owner import is_abandoned
-from critiqor.run.store import Run
+from critiqor.run.store import Run, RunStore
 from critiqor.run.view import RunView
 from critiqor.storage.annotations import read_annotations
+from critiqor.storage.atomic import open_regular_file, write_bytes
 
+_KEPT_VERSION = 1
+"""Raised when the same files lead to another row."""
+_MAX_KEPT_BYTES = 1 << 27
+_SETTLED_NS = 2_000_000_000
 MAX_SESSIONS = 3
 """Maximum number of sessions that are named of a run in progress, the worst ones."""
 
@@ -48,6 +61,10 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     headline: str | None = None
     sessions: str | None = None
     """The worst session, whose trust it is, and how the others are judged; null if there are not several."""
+    slot: str | None = None
+    """The slot of its recording; null for the default one."""
+    continues: str | None = None
+    """The segment before this one; null if there is none."""
     so_far: bool = False
     """Whether it is still being recorded, and the verdict is that of what was recorded so far."""
 
@@ -104,6 +121,57 @@ def sort_rows(rows: list[RunRow], key: SortKey) -> list[RunRow]:
     return sorted(rows, key=lambda row: -((row.run.cost_usd if key == "cost" else row.run.events) or 0))
 
 
+class _KeptRow(msgspec.Struct, frozen=True, array_like=True):
+    """The row of a finished run, and the state of the files that it was read from."""
+
+    states: tuple[FileState | None, ...]
+    row: RunRow
+
+
+class _KeptRows(msgspec.Struct, frozen=True):
+    version: int
+    rows: dict[str, _KeptRow]
+
+
+def list_runs(store: RunStore) -> list[RunRow]:
+    """Return the rows of all runs that `critiqor runs` prints, newest first, then those whose record is missing."""
+    kept = _read_kept(store)
+    rows, keeps = [], {}
+    for run in reversed(store.runs()):
+        states = file_states(run)
+        known = kept.get(run.id)
+        if known is None or known.states != states:
+            known = _KeptRow(states, list_run(run))
+        if _can_be_kept(known):
+            keeps[run.id] = known
+        rows.append(known.row)
+    if keeps != kept:
+        # A folder that cannot be written to is listed all the same.
+        with suppress(OSError):
+            file = _KeptRows(_KEPT_VERSION, keeps)
+            write_bytes(store.paths.run_list_path, msgspec.json.encode(file), synced=False)
+    return [*rows, *map(list_lost_run, store.paths.lost_run_ids())]
+
+
+def _read_kept(store: RunStore) -> dict[str, _KeptRow]:
+    try:
+        with open_regular_file(store.paths.run_list_path, follow_links=False) as file:
+            kept = msgspec.json.decode(file.read(_MAX_KEPT_BYTES), type=_KeptRows)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return kept.rows if kept.version == _KEPT_VERSION else {}
+
+
+def _can_be_kept(kept: _KeptRow) -> bool:
+    """Return whether a row stays right until one of the files changes.
+
+    A file that changed just now can change again without a later time of change.
+    """
+    is_finished = kept.row.run.verdict is not None and not kept.row.run.so_far
+    newest = max((state.changed_ns for state in kept.states if state is not None), default=0)
+    return is_finished and newest < time.time_ns() - _SETTLED_NS
+
+
 def list_run(run: Run) -> RunRow:
     """Return the row of a run in the list that `critiqor runs` prints.
 
@@ -128,6 +196,8 @@ def _list_readable(view: RunView) -> RunRow:
         "status": head.status,
         "created_at": head.timestamps.created_at,
         "agent_id": head.metadata.agent_id,
+        "slot": head.slot,
+        "continues": head.continues,
         "events": head.seal.events if head.seal is not None else None,
     }
     tags = _tags(view.run)

@@ -29,6 +29,8 @@ KEYS = frozenset(
         "benchmark_id",
         "difficulty_tier",
         "timeout",
+        "otlp_endpoint",
+        "otlp_content",
         "redaction",
         "notify",
         "retention",
@@ -39,8 +41,9 @@ POLICY_TABLES = frozenset({"limits", "contracts", "notify"})
 """Tables of `critiqor.toml` that are a part of a policy, and no defaults of options."""
 FOLDER_FILE = Path("critiqor.toml")
 """The file with the settings of the current folder."""
-USER_ONLY = frozenset({"openclaw_command", "redaction"})
-"""Settings that the file of a folder may not contain: its author could launch any program, or have secrets recorded."""
+USER_ONLY = frozenset({"openclaw_command", "otlp_endpoint", "otlp_content", "redaction"})
+"""Settings that the file of a folder may not contain: its author could launch any program, have secrets recorded, or
+have recordings sent elsewhere."""
 _FOLDER_KEYS = KEYS - USER_ONLY
 _SUBCOMMANDS = {
     **dict.fromkeys(("monitor", "attach", "detach"), ("openclaw",)),

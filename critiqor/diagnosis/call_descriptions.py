@@ -9,8 +9,9 @@ from critiqor.diagnosis.loops.settled import reported_state
 from critiqor.diagnosis.results.command_results import is_result_an_answer
 from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.results.meaning import meaning_of
-from critiqor.diagnosis.signals.causes import MAX_EXAMINED, cause_of_failure, may_name_cause
-from critiqor.diagnosis.signals.errors import failure_kind, failure_reason
+from critiqor.diagnosis.signals.causes import MAX_EXAMINED, cause_of_failure
+from critiqor.diagnosis.signals.errors import error_kind, failure_kind, failure_reason
+from critiqor.diagnosis.signals.literals import pattern_check
 from critiqor.diagnosis.signals.noise import MAX_COMPARED
 from critiqor.diagnosis.signals.outputs import finds_nothing, is_echo, missed_names, printed_lines
 from critiqor.diagnosis.signals.text import fingerprint
@@ -42,6 +43,23 @@ _ASKING = frozenset((Kind.LOOKUP, Kind.WAIT, Kind.COMMAND, Kind.OTHER))
 _SEARCHING = frozenset((Kind.LOOKUP, Kind.COMMAND, Kind.WAIT))
 _EFFECTS = frozenset((Kind.CHANGE, Kind.ACTION, Kind.COMMAND, Kind.OTHER))
 _WRITES = frozenset((Kind.CHANGE, Kind.ACTION))
+_may_say_failure = pattern_check(
+    *(
+        "error",
+        "fail",
+        "denied",
+        "refused",
+        "reject",
+        "declin",
+        "invalid",
+        "expired",
+        "unauthor",
+        "forbidden",
+        "cannot",
+    ),
+    *("not found", "no such", "unable", "exceeded", "timeout", "timed out", "unavailable", "overload", r"\b[45]\d\d\b"),
+)
+_SLEEPS = re.compile(r"\bsleep \d")
 _ENDED_ON_REQUEST = re.compile(r"^(?:Termination requested for|Killed) session|stopped by request")
 
 
@@ -86,16 +104,29 @@ def describe_failure(call: ToolCall, error: str, text: str) -> None:
         call.error_kind = failure_kind(error, text)
         both = text if error in text else f"{error}\n{text}"
         call.cause = cause_of_failure(both, writes=call.kind in _WRITES)
-    elif call.kind in _EFFECTS and len(text) <= MAX_EXAMINED and may_name_cause(text):
+    elif len(text) <= MAX_EXAMINED and _may_say_failure(text.lower()) and not _is_answer(call):
         complaints = _complaints(call, text)
-        if complaints or _says_failure(call, text):
-            call.cause = cause_of_failure(complaints or text, writes=call.kind in _WRITES)
+        call.cause = cause_of_failure(complaints, writes=call.kind in _WRITES) if complaints else ""
+        if said := complaints if call.cause else _said_failure(call, text):
+            call.says_failure = True
+            call.cause = call.cause or cause_of_failure(text, writes=call.kind in _WRITES)
+            call.error, call.error_kind = excerpt(said, MAX_OUTPUT), error_kind(said)
+            call.output = excerpt(text, MAX_OUTPUT)
 
 
-def _says_failure(call: ToolCall, text: str) -> bool:
+def _is_answer(call: ToolCall) -> bool:
+    """Return whether a bad word in an output is an answer: nothing is there, or what is watched is in a bad state."""
+    is_watching = call.kind is Kind.WAIT or _SLEEPS.search(command_line(call.arguments)) is not None
+    return call.nothing_found or bool(call.missed or call.settled) or is_watching
+
+
+def _said_failure(call: ToolCall, text: str) -> str:
+    """Return what an output says about the failure of its call; empty if it says nothing of the kind."""
     arguments = call.arguments
     meaning = meaning_of(tool=call.tool, arguments=arguments, text=text, exit_code=None, reported_failure=False)
-    return meaning.state == "failure"
+    # What was looked at may be in a bad state: that is the answer of a lookup that succeeded.
+    is_state = meaning.rule == "json_state" and call.kind in _READING
+    return (meaning.quote or meaning.reason) if meaning.state == "failure" and not is_state else ""
 
 
 def _complaints(call: ToolCall, text: str) -> str:

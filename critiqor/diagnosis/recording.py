@@ -54,6 +54,8 @@ class Recording:
         """Set by the diagnoser before it requests findings."""
         self.is_complete = False
         """Set by the diagnoser if no more events follow."""
+        self.carried_until = 0
+        """Position of the last event from before the recording."""
         self._known_runs = 0
         self._unfinished: dict[AgentRun, None] = {}
         self._with_subagents: dict[AgentRun, None] = {}
@@ -140,7 +142,8 @@ class Recording:
         key = run.scope.session_key
         if key is None or run in self._unfinished or self.builder.current_run(key) is run:
             return
-        self.past_runs.add(run)
+        if run.last_order > self.carried_until:
+            self.past_runs.add(run)
         self.builder.remove(run)
         if self.on_removed is not None:
             self.on_removed(run)

@@ -1,4 +1,4 @@
-"""Untrusted text in Markdown: it stays readable and never becomes markup, a mention, a reference or a link.
+"""Untrusted text in Markdown: it stays readable, and becomes no mention, reference or link, and no markup but code.
 
 Reports are pasted into pull requests, where `@name` notifies a person and `#1` adds a reference to another issue. A
 zero-width space separates the sign from what follows.
@@ -12,8 +12,10 @@ from itertools import accumulate, takewhile
 from critiqor.model.sanitize import sanitize
 
 _ZERO_WIDTH_SPACE = "&#8203;"
-_UNITS = re.compile(r"([@#]|\bGH-|:(?=//)|\bwww(?=\.)|^[+=-]|^\d+(?=[.)]))|.", re.IGNORECASE)
-"""Signs that can start a mention, a reference, a link or a block, each as one unit, and single characters."""
+_UNITS = re.compile(r"`(?P<code>[^`|]+)`|(?P<sign>[@#]|\bGH-|:(?=//)|\bwww(?=\.)|^[+=-]|^\d+(?=[.)]))|.", re.IGNORECASE)
+"""Code, signs that can start a mention, a reference, a link or a block, each as one unit, and single characters.
+
+Code with a vertical bar stays text: in a table, the bar would end the cell."""
 _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", **{mark: f"\\{mark}" for mark in "\\`*_[]|~$"}}
 
 
@@ -34,4 +36,6 @@ def code_span(text: str, max_length: int = 200) -> str:
 
 
 def _escape_unit(found: re.Match[str]) -> str:
-    return found[0] + _ZERO_WIDTH_SPACE if found[1] else _ESCAPED.get(found[0], found[0])
+    if found["code"]:
+        return found[0]  # nothing inside of code is markup, a mention or a link
+    return found[0] + _ZERO_WIDTH_SPACE if found["sign"] else _ESCAPED.get(found[0], found[0])

@@ -188,6 +188,9 @@ def _gather_bundle(view: RunView, options: ExportOptions) -> Gathered:
         notes = ["The sealed evidence and the timeline are not included."]
         return Gathered(Bundle(run.id, files), [*integrity_notes(view), *notes])
     files += [_file("session.json", run.evidence_path), _file("diagnosis.json", run.diagnosis_path)]
+    carried = report.coverage.carried if report.coverage is not None else None
+    if carried is not None:
+        files.append(_file("carried.jsonl", run.paths.carried_path(run.id), carried.bytes))
     unread = _add_annotations(run, files)
     sealed = report.coverage.timeline if report.coverage is not None else None
     if sealed is None:

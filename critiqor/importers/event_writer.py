@@ -27,6 +27,8 @@ class EventFields(msgspec.Struct, kw_only=True):
 
     at: int | None = None
     """Milliseconds since 1970. A time before that of the preceding event is replaced by that time."""
+    session_key: str | None = None
+    """None for the session of the trace."""
     agent_run_id: str | None = MAIN
     tool_name: str | None = None
     tool_call_id: str | None = None
@@ -71,7 +73,7 @@ class EventWriter:
                 raw_event_type=self._name(fields.raw) or event_type,
                 timestamp=iso_from_ms(self._latest),
                 source_layer="tool_hooks" if event_type.startswith(("tool_", "memory_")) else "extension_api",
-                session_key=self._session_key,
+                session_key=self._name(fields.session_key) or self._session_key,
                 agent_run_id=self._name(fields.agent_run_id),
                 tool_name=self._name(fields.tool_name),
                 tool_call_id=self._name(fields.tool_call_id),

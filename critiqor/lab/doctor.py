@@ -20,6 +20,7 @@ from critiqor.extensions.entry_points import installed
 from critiqor.importers.formats import extension_importers
 from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
 from critiqor.lab.runners.openclaw_home import write_openclaw_home
+from critiqor.model import SessionRecord
 from critiqor.openclaw import (
     AttachmentFolder,
     Installation,
@@ -56,7 +57,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 def run_checks(runs_dir: str | Path, openclaw_command: str, environment: Mapping[str, str]) -> Iterator[Check]:
     """Yield all checks that do not start OpenClaw."""
     yield _check_folder(paths_for(runs_dir).runs_dir)
-    yield _check_active_session(runs_dir)
+    yield from _check_active_sessions(runs_dir)
     yield from _check_records(runs_dir)
     yield from _check_extensions()
     try:
@@ -142,10 +143,15 @@ def _check_folder(folder: Path) -> Check:
     return Check(name="runs folder", ok=False, detail=detail, fix="choose another with --runs-dir")
 
 
-def _check_active_session(runs_dir: str | Path) -> Check:
-    active = active_record(paths_for(runs_dir))
-    if active is None:
-        return Check(name="active session", ok=True, detail="none")
+def _check_active_sessions(runs_dir: str | Path) -> Iterator[Check]:
+    paths = paths_for(runs_dir)
+    found = [active for slot in paths.slot_names() if (active := active_record(paths, slot)) is not None]
+    if not found:
+        yield Check(name="active session", ok=True, detail="none")
+    yield from map(_check_active_session, found)
+
+
+def _check_active_session(active: SessionRecord) -> Check:
     detail = f"{active.run_id} is {active.status}"
     if active.owner is None:
         detail += ", recorded from an attached OpenClaw"

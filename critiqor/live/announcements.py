@@ -6,6 +6,7 @@ an agent usually tries again by itself must last longer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Literal
 
@@ -13,7 +14,7 @@ import msgspec
 
 from critiqor.live.verdict import LiveFinding, LiveVerdict
 
-SETTLE_SECONDS = 1.0
+SETTLE_SECONDS = 0.5
 """How long a finding must be there before it is announced."""
 RETRY_SECONDS = 10.0
 """The same for a failure after which an agent usually tries again, and for records that may only be late."""
@@ -43,8 +44,13 @@ class Announcer:
         self._run_id = run_id
         self._announced = {finding.id: finding for finding in announced}
         """What was announced and not withdrawn."""
-        self._since: dict[str, float] = {}
-        """When each finding that was not announced yet appeared."""
+        self._due: dict[str, float] = {}
+        """When each finding that was not announced yet can be announced."""
+
+    @property
+    def due_at(self) -> float:
+        """When the next finding that waits can be announced; infinite if none waits."""
+        return min(self._due.values(), default=math.inf)
 
     @property
     def announced(self) -> list[str]:
@@ -68,10 +74,10 @@ class Announcer:
                 if before.severity != finding.severity:
                     news.append(self._announcement("updated", finding, verdict))
                 self._announced[finding.id] = finding
-            elif is_over or now - self._since.setdefault(finding.id, now) >= _settling(finding):
+            elif is_over or now >= self._due.setdefault(finding.id, now + _settling(finding)):
                 self._announced[finding.id] = finding
                 news.append(self._announcement("new", finding, verdict))
-        self._since = {key: since for key, since in self._since.items() if key in current}
+        self._due = {key: due for key, due in self._due.items() if key in current and key not in self._announced}
         return news
 
     def _announcement(self, kind: Kind, finding: LiveFinding, verdict: LiveVerdict) -> Announcement:

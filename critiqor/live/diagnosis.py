@@ -53,6 +53,8 @@ class LiveDiagnosis:
         self._supervised: list[Event] = []
         self.events = 0
         """Number of observed events."""
+        self.concluded: Diagnosis | None = None
+        """The diagnosis of the complete recording, once it was made."""
 
     def observe(self, event: Event) -> None:
         """Process the next event."""
@@ -86,8 +88,8 @@ class LiveDiagnosis:
         timing = Timing(timeline if timeline is not None and timeline.is_file() else None)
         for event in self._supervised:
             timing.observe(event)
-        diagnosis = self._diagnoser.conclude(self._run_id, "", coverage, "", timing.summary())
-        return self._verdict(_judgement_of(diagnosis), limits, is_over=True)
+        self.concluded = self._diagnoser.conclude(self._run_id, "", coverage, "", timing.summary())
+        return self._verdict(_judgement_of(self.concluded), limits, is_over=True)
 
     def _verdict(self, scores: Judgement, limits: Sequence[LiveLimit], *, is_over: bool) -> LiveVerdict:
         worst = [finding for finding in scores.findings if severity_rank(finding.severity) <= _MEDIUM]

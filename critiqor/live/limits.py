@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,11 +13,14 @@ from critiqor.model import Event, iso_from_ms, ms_from_iso, now_ms
 from critiqor.policy.limits import LimitReached, Limits, LimitTracker
 from critiqor.policy.meters import DayAmounts
 from critiqor.storage.atomic import open_regular_file, write_bytes
+from critiqor.storage.lock import exclusive
 
 MAX_AGE_MS = 60_000
 """An agent run that exceeded a limit longer ago is not stopped: this process began to watch it later."""
 ADVANCE_MS = 1_000
-"""How often limits on time are checked while nothing happens."""
+"""How often limits on time are checked while nothing happens, and the amounts of other runs are read."""
+LOCK_SECONDS = 1.0
+"""How long the amounts of a run wait for those of others to be stored; after that, they are stored the next time."""
 MAX_DAYS = 7
 """Days whose amounts are kept."""
 MAX_RUNS = 1_000
@@ -33,17 +37,21 @@ class RecordingLimits:
     def __init__(self, limits: Limits, run_id: str, days: DayFile, known: Iterable[LiveLimit] = ()) -> None:
         self._days = days
         self._run_id = run_id
-        self._others = days.amounts_without(run_id)
-        self._amounts: DayAmounts = {day: dict(amounts) for day, amounts in self._others.items()}
+        self._others: DayAmounts = {}
+        self._amounts: DayAmounts = {}
         self._tracker = LimitTracker(limits, self._amounts)
         self._has_days = any(limit.per == "day" for limit in limits.given.values())
         self._known = {_key(limit) for limit in known}
         self._advanced_at = now_ms()
+        self._read_at = 0
 
     def observe(self, events: Iterable[Event], *, is_over: bool) -> list[LiveLimit]:
         """Compare events that have arrived, and the time that has passed. Return the limits that were exceeded."""
-        reached = [limit for event in events for limit in self._tracker.observe(event)]
         now = now_ms()
+        if self._has_days and now - self._read_at >= ADVANCE_MS:
+            self._read_at = now
+            self._read_others()
+        reached = [limit for event in events for limit in self._tracker.observe(event)]
         if not is_over and now - self._advanced_at >= ADVANCE_MS:
             self._advanced_at = now
             reached += self._tracker.advance(now)
@@ -59,7 +67,17 @@ class RecordingLimits:
                 day: {name: value - self._others.get(day, {}).get(name, 0.0) for name, value in amounts.items()}
                 for day, amounts in self._amounts.items()
             }
-            self._days.save(self._run_id, own)
+            with contextlib.suppress(TimeoutError):
+                self._days.save(self._run_id, own)
+
+    def _read_others(self) -> None:
+        """Add what other runs have spent in the meantime. What was spent stays so, whatever becomes of the file."""
+        for day, amounts in self._days.amounts_without(self._run_id).items():
+            others, sums = self._others.setdefault(day, {}), self._amounts.setdefault(day, {})
+            for name, value in amounts.items():
+                more = max(0.0, value - others.get(name, 0.0))
+                others[name] = others.get(name, 0.0) + more
+                sums[name] = sums.get(name, 0.0) + more
 
 
 def _live_limit(limit: LimitReached, now: int) -> LiveLimit:
@@ -91,6 +109,7 @@ class DayFile:
 
     def __init__(self, runs_dir: Path) -> None:
         self._path = runs_dir / ".limits.json"
+        self._lock_path = runs_dir / ".limits.lock"
 
     def amounts_without(self, run_id: str) -> DayAmounts:
         """Return the amounts of all other runs, by day and limit."""
@@ -103,12 +122,13 @@ class DayFile:
         return sums
 
     def save(self, run_id: str, amounts: DayAmounts) -> None:
-        """Replace the amounts of one run; old days are dropped."""
-        days = self._read()
-        for day, own in amounts.items():
-            days.setdefault(day, {})[run_id] = own
-        kept = {day: dict(list(days[day].items())[-MAX_RUNS:]) for day in sorted(days)[-MAX_DAYS:]}
-        write_bytes(self._path, msgspec.json.encode(kept), synced=False)
+        """Replace the amounts of one run; old days are dropped. Raise `TimeoutError` if others store theirs."""
+        with exclusive(self._lock_path, timeout=LOCK_SECONDS):
+            days = self._read()
+            for day, own in amounts.items():
+                days.setdefault(day, {})[run_id] = own
+            kept = {day: dict(list(days[day].items())[-MAX_RUNS:]) for day in sorted(days)[-MAX_DAYS:]}
+            write_bytes(self._path, msgspec.json.encode(kept), synced=False)
 
     def _read(self) -> _RunAmounts:
         try:

@@ -1,6 +1,6 @@
 """One recording in progress: follows its journal and lifecycle events, and keeps its live verdict current.
 
-Nothing here writes into the evidence, and no lock is taken, so a recorder never waits for it.
+Nothing here writes into the evidence, and no lock of a run is taken, so a recorder never waits for it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from critiqor.live.announcements import Announcement, Announcer
 from critiqor.live.diagnosis import LiveDiagnosis
 from critiqor.live.event_order import EventOrder
 from critiqor.live.limits import DayFile, RecordingLimits
+from critiqor.live.stop_request import take_stop
 from critiqor.live.verdict import LiveLimit, LiveVerdict, read_live, write_live
-from critiqor.model import Coverage, Event
+from critiqor.model import Coverage, Diagnosis, Event
 from critiqor.model.record import Cut
 from critiqor.policy.contract import Contract
 from critiqor.policy.limits import Limits
@@ -63,12 +64,18 @@ class LiveRecording:
         self._published_at: float | None = None
         self._next_rebuild = 0.0
 
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """The diagnosis of the complete recording; None before it is finished."""
+        return self._diagnosis.concluded
+
     def read(self, now: float) -> Update:
         """Read what is new, and pass it to the detectors when its order is certain."""
         update = self._follower.update()
         if self._limits is not None:
             # At once, in the order of arrival: an agent that is to be stopped goes on in the meantime.
             self._new_limits += self._limits.observe(update.events, is_over=update.over is not None)
+        self._new_limits += take_stop(self.run)
         self._order.add(update.events, now)
         self._observe(self._order.take(now))
         return update
@@ -106,7 +113,8 @@ class LiveRecording:
         """Return whether there may be another verdict now, and note that there is one."""
         passed = MIN_INTERVAL if self._published_at is None else now - self._published_at
         credit = min(MAX_CREDIT, self._credit + passed * MAX_SHARE)
-        if passed < MIN_INTERVAL or credit <= 0:
+        # A finding that waits to be announced is looked at again as soon as it can be.
+        if (passed < MIN_INTERVAL and now < self._announcer.due_at) or credit <= 0:
             return False
         self._credit, self._published_at = credit, now
         return True

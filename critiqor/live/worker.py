@@ -1,8 +1,8 @@
 """The process that diagnoses a monitored run while it is recorded.
 
 It is a process of its own with a low priority, so that neither the agent nor the monitor waits for it, and a failure of
-it does not harm the recording. Its first line of input is a `WorkerTask`; a second line asks it to conclude, and the
-end of its input to end at once. Each line of its output is a `WorkerMessage`.
+it does not harm the recording. Its first line of input is a `WorkerTask`; a second line asks it to conclude, or only to
+send the rest of the spans, and the end of its input to end at once. Each line of its output is a `WorkerMessage`.
 """
 
 from __future__ import annotations
@@ -13,25 +13,28 @@ import select
 import signal
 import sys
 import time
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from critiqor.errors import CritiqorError
 from critiqor.live.announcements import Announcement
 from critiqor.live.limits import is_recent
-from critiqor.live.messages import WorkerMessage, WorkerTask
+from critiqor.live.messages import SEND_REST, WorkerMessage, WorkerTask
 from critiqor.live.recording import LiveRecording
 from critiqor.live.verdict import STOP_REQUESTED
 from critiqor.policy.contract import Contract
 from critiqor.policy.limits import Limits
 from critiqor.run.store import Run
 
+if TYPE_CHECKING:
+    from critiqor.live.span_stream import SpanStream
+
 POLL_SECONDS = 0.2
 """How often the journal is checked for something new."""
 MAX_FAILED_READS = 50
 """Reads in a row that may fail before the process gives up: a record is missing for a moment when it is replaced."""
-NICENESS = 10
+NICENESS = 5
 _IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 """Signals from the keyboard, which are for the agent."""
 
@@ -42,7 +45,15 @@ class Worker:
     def __init__(self, task: WorkerTask, output: BinaryIO) -> None:
         limits = msgspec.json.decode(task.limits, type=Limits | None)
         contracts = msgspec.json.decode(task.contracts, type=list[Contract])
-        self._live = LiveRecording(Run.load(task.run_id, task.runs_dir), limits, contracts)
+        run = Run.load(task.run_id, task.runs_dir)
+        self._live = LiveRecording(run, limits, contracts)
+        self._stream: SpanStream | None = None
+        if task.stream is not None:
+            from critiqor.live.span_stream import SpanStream, resume_streams
+
+            self._stream = SpanStream(run, task.stream)
+            self._stream.start()
+            resume_streams(run.store, task.stream)
         self._output = output
         self._failed_reads = 0
 
@@ -67,7 +78,17 @@ class Worker:
             pass
         self._report_limits(is_over=True)
         self._report(self._live.finish(now))
+        if self._stream is not None:
+            self._stream.conclude(self._live.diagnosis)
+        self.send_rest()
         self._send(WorkerMessage(done=True))
+
+    def send_rest(self) -> None:
+        """Wait until the spans of a run that is over were sent, and report what became of them."""
+        if self._stream is not None:
+            from critiqor.live.span_stream import FINISH_SECONDS
+
+            self._send(WorkerMessage(stream=self._stream.finish(FINISH_SECONDS)))
 
     def _report_limits(self, *, is_over: bool = False) -> None:
         for limit in self._live.take_limits():
@@ -100,7 +121,10 @@ def run_worker() -> None:
     worker = Worker(msgspec.json.decode(task, type=WorkerTask), sys.stdout.buffer)
     while not select.select([source], [], [], POLL_SECONDS)[0]:
         worker.step()
-    if _read_line(source.fileno()):
+    request = _read_line(source.fileno())
+    if request == SEND_REST:
+        worker.send_rest()
+    elif request:
         worker.conclude()
 
 

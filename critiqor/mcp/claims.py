@@ -6,7 +6,7 @@ from critiqor.conversation.checked_text import worst_first
 from critiqor.diagnosis.recording import Recording
 from critiqor.errors import UsageError
 from critiqor.mcp.answers import MAX_NAME, CheckedStatement, ShownClaim, page_of, untrusted
-from critiqor.mcp.runs import is_live
+from critiqor.mcp.runs import check_session, is_live
 from critiqor.model import Event, EventType
 from critiqor.model.diagnosis import Claim, ClaimStatus
 from critiqor.model.event import HOUSEKEEPING
@@ -51,7 +51,7 @@ def check_statement(view: RunView, statement: str, session: str | None) -> Check
     checker = recording.builder.claims
     claims = checker.check_statement(wanted, statement, view.events)
     if claims is None and session is not None:
-        raise UsageError(f"{view.run_id} has no session of that name", fix="leave out `session`")
+        check_session(view, session)
     ranked = worst_first(claims or ())
     status = ranked[0].status if ranked else "unverifiable"
     return CheckedStatement(

@@ -26,8 +26,7 @@ class VisibleRuns:
         """Open a run; without a name the one that is being recorded, else the latest one."""
         if run_id is not None:
             return self._catalog.open(run_id, self._viewer)
-        active = self._store.active()
-        for name in ([] if active is None else [active.id]) + self._names():
+        for name in [*(run.id for run in self._store.all_active()), *self._names()]:
             try:
                 return self._catalog.open(name, self._viewer)
             except CritiqorError:
@@ -36,7 +35,7 @@ class VisibleRuns:
 
     def listed(self) -> Iterator[ListedRun]:
         """Yield the visible runs, the newest first."""
-        active = self._store.active()
+        active = {run.id for run in self._store.all_active()}
         for name in self._names():
             try:
                 view = self._catalog.open(name, self._viewer)
@@ -46,7 +45,7 @@ class VisibleRuns:
                 problem = sanitize_line(error.message)
                 yield ListedRun(run=name, status="UNREADABLE", recorded_at="", problem=problem)
                 continue
-            yield _listed(view, is_active=active is not None and active.id == name)
+            yield _listed(view, is_active=name in active)
 
     def _names(self) -> list[str]:
         return self._store.paths.run_ids()[::-1]
@@ -55,6 +54,12 @@ class VisibleRuns:
 def is_live(view: RunView) -> bool:
     """Return whether a run is not sealed yet."""
     return not view.is_sealed
+
+
+def check_session(view: RunView, session: str) -> None:
+    """Raise `UsageError` if a run has no event of a session."""
+    if all(event.session_key != session for event in view.events()):
+        raise UsageError(f"{view.run_id} has no session of that name", fix="leave out `session`")
 
 
 def _listed(view: RunView, *, is_active: bool) -> ListedRun:

@@ -32,7 +32,7 @@ from critiqor.mcp.answers import (
     page_of,
     untrusted,
 )
-from critiqor.mcp.runs import VisibleRuns, is_live
+from critiqor.mcp.runs import VisibleRuns, check_session, is_live
 from critiqor.model import Event, EventType
 from critiqor.model.sanitize import sanitize_line
 from critiqor.run.view import RunView
@@ -123,6 +123,8 @@ class GetConversation(_Arguments, frozen=True):
         """Return a page of the conversation."""
         view = runs.open(self.run)
         entries = page_of(_conversation(view, self.session), self.offset, self.limit)
+        if self.session is not None and not entries.entries:
+            check_session(view, self.session)
         return ShownEntries(run=view.run_id, is_live=is_live(view), entries=entries)
 
 

@@ -23,6 +23,10 @@ class EventType:
     PROCESS_END = "process_end"
     GUARD_STARTED = "guard_started"
     """Written by a guard that begins to follow the run of an attached OpenClaw."""
+    SEGMENT_STARTED = "segment_started"
+    """Written into a run that continues another one."""
+    SEGMENT_ENDED = "segment_ended"
+    """Written into a run that another one continues."""
     PROMPT_TEXT = "prompt_text"
     """A part of a text that the model was sent, if prompts are recorded."""
     PROCESS_OUTPUT = "process_output"
@@ -35,6 +39,10 @@ class EventType:
 
 IMPORT_WRITER = "import"
 """Writer of imported events: their sequence numbers come from the source and may have gaps."""
+
+
+USER_STOP = "user"
+"""The limit that an event names if the user had the agent stopped, and no limit of a policy was exceeded."""
 
 
 class Event(msgspec.Struct, kw_only=True, frozen=True):

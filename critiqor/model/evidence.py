@@ -142,6 +142,8 @@ class Coverage(msgspec.Struct, kw_only=True):
     secrets_redacted: dict[str, int] = msgspec.field(default_factory=dict)
     timeline: SealedFile | None = None
     """OpenClaw's diagnostics timeline; null if there is none."""
+    carried: SealedFile | None = None
+    """Events of earlier segments that the diagnosis read before those of this run; null if there are none."""
     sealed_while_running: bool = False
     """Whether the run was finalized before its process ended; later events are not included."""
     end_not_recorded: bool = False

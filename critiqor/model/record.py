@@ -72,6 +72,8 @@ class Cut(msgspec.Struct, frozen=True):
     """Bytes of OpenClaw's timeline; null where there was none."""
     is_running: bool | None = None
     """Whether a process of the run may have been alive; null in an older record."""
+    fixed_at: str | None = None
+    """When it was set; null if that was when finalizing began."""
 
 
 class Seal(msgspec.Struct, frozen=True):
@@ -111,6 +113,14 @@ class RunHead(msgspec.Struct, kw_only=True):
     metadata: Metadata
     owner: Owner | None = None
     """Null if no Critiqor process owns the session: it is attached to an OpenClaw that Critiqor did not launch."""
+    slot: str | None = None
+    """Name of the slot that the run holds while it is active; null for the default one, `active_session.json`."""
+    recording: str | None = None
+    """The first run of the recording, if this one continues it: processes that it launched are known by that id."""
+    continues: str | None = None
+    """The run before this one, if the recording is cut into segments."""
+    segment: str | None = None
+    """When the recording is cut: `24h`, `500MB` or `idle`; null if it is not."""
     cut: Cut | None = None
     seal: Seal | None = None
     visibility_changes: list[VisibilityChange] = msgspec.field(default_factory=list)
@@ -119,6 +129,11 @@ class RunHead(msgspec.Struct, kw_only=True):
     """The diagnosis in one sentence."""
     trust_score: int | float | None = None
     confidence_score: int | float | None = None
+
+    @property
+    def is_being_recorded(self) -> bool:
+        """Whether events are added to it; also to a segment that the recording has left, until its end is fixed."""
+        return self.status == "MONITORING" or (self.status == "FINALIZING" and self.cut is None)
 
     @property
     def sealed_timeline_bytes(self) -> int | None:

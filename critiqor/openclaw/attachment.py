@@ -66,9 +66,11 @@ class Attachment(msgspec.Struct, kw_only=True):
 
     schema_version: str = ATTACHMENT_SCHEMA
     run_id: str | None = None
-    """The run to record; null if there is none."""
+    """The first run of the recording; null if nothing is to be recorded."""
     runs_dir: str | None = None
     """The absolute path of the runs folder of that run."""
+    slot: str | None = None
+    """The slot that names the current run of the recording; null for the default one."""
     configuration: str
     """The configuration file of this OpenClaw."""
     installed: bool = False

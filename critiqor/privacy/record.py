@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from critiqor.model import Metadata, RunHead, Seal, Timestamps, Transition
 from critiqor.privacy import replacements
 from critiqor.privacy.replacements import AGENT, WITHHELD
@@ -24,7 +26,7 @@ def anonymous_head(head: RunHead) -> RunHead:
             _optional_time(times.finalized_at),
         ),
         metadata=Metadata(agent_id=AGENT, tenant_id=WITHHELD, visibility=head.metadata.visibility, **chosen),
-        cut=head.cut,
+        cut=None if head.cut is None else msgspec.structs.replace(head.cut, fixed_at=None),
         seal=None
         if seal is None
         else Seal(replacements.digest(seal.digest), seal.bytes, seal.events, replacements.timestamp(seal.sealed_at)),

@@ -34,9 +34,9 @@ from critiqor.openclaw import (
     plugin_folder,
 )
 from critiqor.openclaw.attachment import Rewritten
-from critiqor.run.active_slot import active_record
+from critiqor.run.active_slot import refuse_second_session, slot_run_id
 from critiqor.run.lifecycle import abort, start_session
-from critiqor.run.store import RunStore
+from critiqor.run.store import Run, RunStore
 from critiqor.storage import paths_for
 from critiqor.storage import run_record as records
 from critiqor.storage.atomic import open_regular_file
@@ -56,6 +56,10 @@ class AttachOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Global options that choose the OpenClaw: `--profile NAME` or `--dev`."""
     dry_run: bool = False
     """Report what would change without changing anything."""
+    slot: str | None = None
+    """The slot of the recording; None for the default one."""
+    segment: str | None = None
+    """When the guard cuts the recording; None if it does not."""
     metadata: dict[str, str] = {}
     """`agent_id`, `tenant_id`, `visibility`, `benchmark_id`, `difficulty_tier`; missing ones get their defaults."""
     timeout: float = TIMEOUT_SECONDS
@@ -102,9 +106,10 @@ def attach_openclaw(options: AttachOptions, *, say: Say, environment: Mapping[st
     openclaw = _OpenClaw.find(options, os.environ if environment is None else environment)
     store = RunStore(options.runs_dir)
     runs_dir = store.paths.runs_dir
-    run_id = _recorded_run_id(openclaw.folder.read(), runs_dir)
+    run_id = _recorded_run_id(openclaw.folder.read(), options, runs_dir)
     if run_id is None:
-        _check_slot_is_free(runs_dir)
+        # Before anything changes.
+        refuse_second_session(store.paths, options.slot)
     plan = openclaw.folder.plan()
     changes = openclaw.describe_changes(plan)
     result: dict[str, Any] = {"configuration": str(openclaw.folder.configuration.path), "changes": changes}
@@ -115,10 +120,11 @@ def attach_openclaw(options: AttachOptions, *, say: Say, environment: Mapping[st
     with openclaw.held_settings() if changes else contextlib.nullcontext():
         if run_id is None:
             # Before any change, so that of several that begin at the same time only one changes anything.
-            run_id = start_session(store, Metadata.parse(**options.metadata), owned=False).run_id
+            metadata, rule = Metadata.parse(**options.metadata), options.segment
+            run_id = start_session(store, metadata, owned=False, slot=options.slot, segment=rule).run_id
         _announce(changes, say)
         try:
-            openclaw.apply(plan, Recorded(run_id, str(runs_dir)))
+            openclaw.apply(plan, _recorded(store.run(run_id)))
         except (CritiqorError, OSError, KeyboardInterrupt) as error:
             if is_new:
                 abort(store.run(run_id), store, f"the recorder could not be attached: {error or 'interrupted'}")
@@ -141,8 +147,8 @@ def detach_openclaw(options: AttachOptions, *, say: Say, environment: Mapping[st
     result: dict[str, Any] = {"configuration": str(openclaw.folder.configuration.path), "dry_run": options.dry_run}
     if known is None:
         return Detached(**result, changes=[])
-    if _is_recording(known):
-        result |= {"run_id": known.run_id, "runs_dir": known.runs_dir}
+    if (current := _current_run_id(known)) is not None:
+        result |= {"run_id": current, "runs_dir": known.runs_dir}
     result["changes"] = openclaw.describe_undoing(known)
     if options.dry_run:
         _announce(result["changes"], say)
@@ -150,7 +156,7 @@ def detach_openclaw(options: AttachOptions, *, say: Say, environment: Mapping[st
     with openclaw.held_settings():
         _announce(result["changes"], say)
         # First, so that nothing more is recorded even if changing the settings fails.
-        openclaw.folder.write(msgspec.structs.replace(known, run_id=None, runs_dir=None))
+        openclaw.folder.write(msgspec.structs.replace(known, run_id=None, runs_dir=None, slot=None))
         left = openclaw.undo(known)
         openclaw.folder.remove()
     changed = known.installed or bool(known.settings)  # by `attach`, not by the user
@@ -161,10 +167,18 @@ def detach_openclaw(options: AttachOptions, *, say: Say, environment: Mapping[st
 
 
 class Recorded(NamedTuple):
-    """The run that an attached OpenClaw records."""
+    """What an attached OpenClaw records."""
 
     run_id: str
+    """The first run of the recording."""
     runs_dir: str
+    slot: str | None
+    """The slot that names its current run."""
+
+
+def _recorded(run: Run) -> Recorded:
+    head = run.head()
+    return Recorded(head.recording or run.id, str(run.paths.runs_dir), head.slot)
 
 
 class _OpenClaw(NamedTuple):
@@ -291,7 +305,7 @@ class _OpenClaw(NamedTuple):
 
 
 def _with_run(attachment: Attachment, recorded: Recorded) -> Attachment:
-    return msgspec.structs.replace(attachment, run_id=recorded.run_id, runs_dir=recorded.runs_dir)
+    return msgspec.structs.replace(attachment, **recorded._asdict())
 
 
 def _announce(changes: list[str], say: Say) -> None:
@@ -313,36 +327,30 @@ def _value(setting: Any) -> str:
     return "not set" if setting is None else _json(setting)
 
 
-def _is_recording(attachment: Attachment) -> bool:
-    """Whether the attached run is still being recorded."""
+def _current_run_id(attachment: Attachment) -> str | None:
+    """Return the run that an attached OpenClaw records now; None if its recording has ended."""
     if attachment.run_id is None or attachment.runs_dir is None:
-        return False
-    try:
-        head = records.load_head(paths_for(attachment.runs_dir), attachment.run_id)
-    except (CritiqorError, OSError):
-        return False
-    return head.status == "MONITORING"
-
-
-def _recorded_run_id(attachment: Attachment | None, runs_dir: Path) -> str | None:
-    if attachment is None or not _is_recording(attachment):
         return None
-    if attachment.runs_dir != str(runs_dir):
-        raise ActiveSessionError(
-            f"this OpenClaw is being recorded as {attachment.run_id} in {attachment.runs_dir}",
-            fix=f"critiqor finalize {attachment.run_id} --runs-dir {attachment.runs_dir}",
-        )
-    return attachment.run_id
+    paths = paths_for(attachment.runs_dir)
+    for run_id in (attachment.run_id, slot_run_id(paths, attachment.slot)):
+        with contextlib.suppress(CritiqorError, OSError):
+            head = records.load_head(paths, run_id) if run_id is not None else None
+            is_of_recording = head is not None and attachment.run_id in (head.run_id, head.recording)
+            if head is not None and is_of_recording and head.status == "MONITORING":
+                return head.run_id
+    return None
 
 
-def _check_slot_is_free(runs_dir: Path) -> None:
-    """Raise an error before anything changes if the runs folder has an active session."""
-    record = active_record(paths_for(runs_dir))
-    if record is not None:
+def _recorded_run_id(attachment: Attachment | None, options: AttachOptions, runs_dir: Path) -> str | None:
+    run_id = None if attachment is None else _current_run_id(attachment)
+    if attachment is None or run_id is None:
+        return None
+    if (attachment.runs_dir, attachment.slot) != (str(runs_dir), options.slot):
         raise ActiveSessionError(
-            f"another run is active in this runs folder: {record.run_id} is {record.status}",
-            fix="critiqor finalize   (or: critiqor abort, or another --runs-dir)",
+            f"this OpenClaw is being recorded as {run_id} in {attachment.runs_dir}",
+            fix=f"critiqor finalize {run_id} --runs-dir {attachment.runs_dir}",
         )
+    return run_id
 
 
 class _FirstRecord(msgspec.Struct):

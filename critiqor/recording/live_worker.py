@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from critiqor.live.announcements import Announcement
-from critiqor.live.messages import WorkerMessage, WorkerTask
+from critiqor.live.messages import CONCLUDE, SEND_REST, StreamReport, StreamTarget, WorkerMessage, WorkerTask
 from critiqor.live.verdict import STOP_REQUESTED, LiveLimit
 from critiqor.run.store import Run
 
@@ -36,15 +36,20 @@ class LiveWorker:
     both in a thread.
     """
 
-    def __init__(self, run: Run, policy: Policy | None, announce: Announce, stop: Stop) -> None:
+    def __init__(
+        self, run: Run, policy: Policy | None, announce: Announce, stop: Stop, stream: StreamTarget | None = None
+    ) -> None:
         limits, contracts = (policy.limits, policy.contracts) if policy is not None else (None, ())
         task = WorkerTask(
             runs_dir=str(run.paths.runs_dir),
             run_id=run.id,
             limits=msgspec.Raw(msgspec.json.encode(limits)),
             contracts=msgspec.Raw(msgspec.json.encode(contracts)),
+            stream=stream,
         )
         self._task = msgspec.json.encode(task) + b"\n"
+        self._run_id = run.id
+        self._target = stream
         self._announce = announce
         self._stop = stop
         self._process: subprocess.Popen[bytes] | None = None
@@ -53,6 +58,8 @@ class LiveWorker:
         self._is_concluding = False
         self.is_concluded = False
         """Whether the verdict of the complete recording was written."""
+        self.stream = StreamReport()
+        """What became of the spans, if they are sent to a collector."""
 
     def start(self) -> None:
         """Start the process. A failure to start it is not an error of the recording."""
@@ -61,16 +68,29 @@ class LiveWorker:
 
     def conclude(self) -> None:
         """Let the process write the verdict of the complete recording, and end it."""
+        self._end(CONCLUDE)
+
+    def stop(self) -> str | None:
+        """End the process without a verdict: the run is sealed and has a diagnosis.
+
+        Return what became of its spans, if they are sent to a collector.
+        """
+        self._end(None if self._target is None else SEND_REST)
+        return None if self._target is None else self.stream.describe(self._run_id, self._target.url)
+
+    def _end(self, request: bytes | None) -> None:
+        """End the process, after it has done what is requested."""
         with self._lock:
             self._is_concluding = True
             process = self._process
         if process is None or self._thread is None:
             return
-        with contextlib.suppress(OSError, ValueError):
-            assert process.stdin is not None
-            process.stdin.write(b"conclude\n")
-            process.stdin.close()
-        self._thread.join(CONCLUDE_SECONDS)
+        if request is not None:
+            with contextlib.suppress(OSError, ValueError):
+                assert process.stdin is not None
+                process.stdin.write(request)
+                process.stdin.close()
+            self._thread.join(CONCLUDE_SECONDS)
         with contextlib.suppress(OSError):
             process.kill()
 
@@ -118,4 +138,5 @@ class LiveWorker:
                 self._announce(news)
             if message.limit is not None and message.limit.result == STOP_REQUESTED:
                 self._stop(message.limit)
+            self.stream = message.stream or self.stream
             self.is_concluded = self.is_concluded or message.done

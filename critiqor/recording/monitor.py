@@ -6,40 +6,36 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import msgspec
 
 from critiqor.errors import CritiqorError, OpenClawNotFoundError
+from critiqor.live.stop_request import is_stop_of_all
 from critiqor.live.verdict import LiveLimit, limit_facts, stop_result
 from critiqor.model import EventType, Metadata
 from critiqor.openclaw import (
-    Diagnostics,
     GatewayCalls,
     Installation,
-    Overlay,
     SettingsLock,
     client_environment,
     command_words,
-    find_openclaw,
-    ignores_bundled_plugins_dir,
-    locate_configuration,
-    profiling_environment,
     runs_gateway,
-    timeline_diagnostics,
-    write_overlay,
 )
 from critiqor.recording.backend_transcripts import complete_recording
 from critiqor.recording.live_worker import LiveWorker
 from critiqor.recording.monitor_options import (
     DEFAULT_ARGUMENTS,
     Announce,
+    Launch,
     MonitorOptions,
     MonitorResult,
     check_can_be_recorded,
     describe_end,
+    prepare_launch,
     prints_plainly,
     recorder_environment,
 )
@@ -47,11 +43,12 @@ from critiqor.recording.output import OutputCapture, kept_text
 from critiqor.recording.recorder_watch import RecorderWatch
 from critiqor.recording.resources import ResourceSampler
 from critiqor.recording.run_witness import RunWitness
+from critiqor.recording.segments.monitored import MonitoredSegments, SegmentParts
 from critiqor.recording.supervisor import ChildEnd, Supervisor
 from critiqor.recording.user_commands import TERMINAL_COMMANDS, UserCommand, UserCommandWatch
 from critiqor.run.lifecycle import abort, append_lifecycle_event, refresh_live_document, start_session
+from critiqor.run.segments.cutter import SegmentCutter
 from critiqor.run.store import Run, RunStore
-from critiqor.storage.paths import FOLDER_MODE
 
 _CANNOT_BE_EXECUTED = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR})
 
@@ -75,12 +72,13 @@ def monitor_openclaw(
     terminal. `announce` is called in a thread with news about findings and with limits that were exceeded.
     """
     environment = dict(os.environ if environment is None else environment)
-    check_can_be_recorded(options.arguments, environment)
+    check_can_be_recorded(options, environment)
     store = RunStore(options.runs_dir)
-    record = start_session(store, Metadata.parse(**options.metadata))
-    run = _MonitoredRun(store.run(record.run_id), record.metadata, options, say, announce or (lambda _run, _news: None))
+    metadata = Metadata.parse(**options.metadata)
+    record = start_session(store, metadata, slot=options.slot, segment=options.segment)
+    run = _MonitoredRun(store.run(record.run_id), options, say, announce or (lambda _run, _news: None))
     try:
-        launch = run.prepare(environment)
+        launch = prepare_launch(run.run, record.metadata, options, environment)
         run.launch(launch, output)
     except CritiqorError as error:
         run.abort(error.message)
@@ -99,30 +97,20 @@ def monitor_openclaw(
     except OSError as error:
         message = f"Critiqor lost control of the OpenClaw process: {error}"
         run.give_up(message)
-        raise CritiqorError(message, fix=f"critiqor diagnose {record.run_id}") from error
+        raise CritiqorError(message, fix=f"critiqor diagnose {run.run.id}") from error
     finally:
         run.release()
-
-
-class _Launch(NamedTuple):
-    """Everything that is needed to launch OpenClaw with the recorder."""
-
-    installation: Installation
-    overlay: Overlay
-    environment: dict[str, str]
-    notes: tuple[str, ...]
 
 
 class _MonitoredRun:
     """One run from its launch to its end."""
 
-    def __init__(self, run: Run, metadata: Metadata, options: MonitorOptions, say: Say, announce: Announce) -> None:
+    def __init__(self, run: Run, options: MonitorOptions, say: Say, announce: Announce) -> None:
         self._run = run
         self._announce = announce
         self._live: LiveWorker | None = None
         self._exceeded: LiveLimit | None = None
         """The limit because of which the process is ended."""
-        self._metadata = metadata
         self._options = options
         self._say = say
         self._paths = run.paths
@@ -133,39 +121,14 @@ class _MonitoredRun:
         """Calls of the launched gateway; None for anything else."""
         self._user_commands: UserCommandWatch | None = None
         self._settings_lock = SettingsLock()
+        self._segments: MonitoredSegments | None = None
 
-    def prepare(self, environment: dict[str, str]) -> _Launch:
-        """Find OpenClaw and write the configuration that attaches the recorder to it."""
-        installation = find_openclaw(self._options.openclaw_command, environment)
-        configuration = locate_configuration(self._options.arguments, environment)
-        overlay = write_overlay(self._paths.openclaw_folder(self._run.id), configuration, environment)
-        bundled = ignores_bundled_plugins_dir(installation.version)
-        enriched = recorder_environment(
-            self._run,
-            self._metadata,
-            environment,
-            bundled_plugins_dir=bundled,
-            captures_prompts=self._options.captures_prompts,
-        )
-        diagnostics = self._diagnostics(environment)
-        notes = (*overlay.notes, *diagnostics.notes)
-        return _Launch(installation, overlay, {**enriched, **overlay.environment, **diagnostics.environment}, notes)
+    @property
+    def run(self) -> Run:
+        """The run that is recorded now: of a recording that is cut, the current segment."""
+        return self._run
 
-    def _diagnostics(self, environment: Mapping[str, str]) -> Diagnostics:
-        """Return the environment variables for the timeline and the profiles that the options request."""
-        added: dict[str, str] = {}
-        notes: list[str] = []
-        if self._options.timeline:
-            agent_id, path = self._metadata.agent_id, self._run.timeline_path
-            added, notes = timeline_diagnostics(environment, run_id=self._run.id, agent_id=agent_id, timeline=path)
-        if self._options.deep_profile:
-            folder = self._run.profiles_folder
-            folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            added = {**added, **profiling_environment(environment, folder)}
-            notes = [*notes, f"writing profiles to {folder}: OpenClaw is slower than without --deep-profile."]
-        return Diagnostics(added, notes)
-
-    def launch(self, launch: _Launch, output: IO[bytes] | None) -> None:
+    def launch(self, launch: Launch, output: IO[bytes] | None) -> None:
         """Start OpenClaw and the sampling of its resources."""
         folder = self._run.folder
         self._say(f"recording {self._run.id} in {folder}")
@@ -192,7 +155,8 @@ class _MonitoredRun:
             self._settings_lock.release()
             raise
         cwd = str(self._options.cwd or Path.cwd())
-        requested: dict[str, Any] = {"timeline": self._options.timeline, "deep_profile": self._options.deep_profile}
+        has_timeline = self._options.timeline and self._options.segment is None
+        requested: dict[str, Any] = {"timeline": has_timeline, "deep_profile": self._options.deep_profile}
         if self._options.captures_prompts:
             requested["capture"] = ["prompts"]
         if TERMINAL_COMMANDS.intersection(command_words(self._options.arguments)[:1]):
@@ -206,35 +170,56 @@ class _MonitoredRun:
         self._watch = RecorderWatch(journal, launch.installation, launch.overlay, arguments, self._witness.listener)
         self._sampler = ResourceSampler(self._supervisor.descendants)
         self._sampler.start()
-        if self._options.live:
-            announce = partial(self._announce, self._run)
-            self._live = LiveWorker(self._run, self._options.policy, announce, self._stop)
-            self._live.start()
+        self._live = self._start_live(SegmentParts(self._run, self._witness))
+        if self._options.segment is not None:
+            policy = self._options.policy_file
+            cutter = SegmentCutter(self._run, self._say, () if policy is None else ("--policy", str(policy)))
+            self._segments = MonitoredSegments(cutter, self._supervisor.is_of_tree, self._go_on, self._say)
         if self._user_commands is not None:
             self._user_commands.start()
 
+    def _start_live(self, parts: SegmentParts) -> LiveWorker | None:
+        if not self._options.live:
+            return None
+        announce, stop = partial(self._announce, parts.run), partial(self._stop, parts)
+        live = LiveWorker(parts.run, self._options.policy, announce, stop, self._options.stream)
+        live.start()
+        return live
+
+    def _go_on(self, parts: SegmentParts) -> SegmentParts:
+        """Go on in another segment. Return the parts of the one before."""
+        left = SegmentParts(self._run, self._witness)
+        left.live = self._live
+        self._run, self._witness, self._live = parts.run, parts.witness, self._start_live(parts)
+        self._watch.leave_segment()
+        return left
+
     def _prepare_gateway(self, installation: Installation) -> None:
-        """Prepare for calls of the gateway that is about to be launched, if a limit may need them."""
+        """Prepare for calls of the gateway that is about to be launched: a limit or the user may need them."""
         arguments, policy = self._options.arguments, self._options.policy
-        if not self._options.live or policy is None or not runs_gateway(arguments):
+        if not self._options.live or not runs_gateway(arguments):
             return
         self._gateway = GatewayCalls(installation, client_environment(arguments, self._environment))
-        if any(limit.action == "stop" for limit in policy.limits.given.values()):
+        if policy is not None and any(limit.action == "stop" for limit in policy.limits.given.values()):
             self._gateway.prepare()
 
-    def _stop(self, limit: LiveLimit) -> None:
-        """End the process because of a limit; of a gateway, only the agent run that has exceeded it."""
-        if self._gateway is not None:
-            self._aborts.append(threading.Thread(target=self._abort_agent_run, args=(limit,), daemon=True))
+    def _stop(self, parts: SegmentParts, limit: LiveLimit) -> None:
+        """End the process because of a limit; of a gateway, only the agent run that has exceeded it.
+
+        A user can stop a gateway as a whole.
+        """
+        if self._gateway is not None and not is_stop_of_all(limit):
+            self._aborts.append(threading.Thread(target=self._abort_agent_run, args=(parts, limit), daemon=True))
             self._aborts[-1].start()
         elif self._exceeded is None:
             self._exceeded = limit
             self._supervisor.stop()
 
-    def _abort_agent_run(self, limit: LiveLimit) -> None:
+    def _abort_agent_run(self, parts: SegmentParts, limit: LiveLimit) -> None:
         assert self._gateway is not None
         done = stop_result(self._gateway.abort(limit.session_key, limit.agent_run_id))
-        self._record_event("limit_exceeded", limit.text, result=done, **limit_facts(limit))
+        event = {"event_type": "limit_exceeded", "error": limit.text, "payload": {"result": done, **limit_facts(limit)}}
+        self._try_write(lambda: self._append(event, parts))
         self._say(f"{limit.text}: {done}")
 
     def supervise(self) -> MonitorResult:
@@ -242,6 +227,8 @@ class _MonitoredRun:
         self._watch.start(self._options.attach_grace, self._say)
         end = self._supervisor.wait(self._options.timeout)
         self._watch.stop()
+        if self._segments is not None:
+            self._segments.stop()
         if self._user_commands is not None:
             self._user_commands.stop()
         for thread in self._aborts:
@@ -258,6 +245,10 @@ class _MonitoredRun:
         self._try_write(lambda: refresh_live_document(self._run))
         if self._live is not None:
             self._live.conclude()
+            if self._options.stream is not None:
+                self._say(self._live.stream.describe(self._run.id, self._options.stream.url))
+        if self._segments is not None:
+            self._segments.conclude()
         self._say(f"{describe_end(end, self._options, self._exceeded)}. {self._describe_next()}")
         stopped_by = self._exceeded if end.reason == "limit" else None
         return MonitorResult(self._run.id, end.exit_code, attached, end.reason == "interrupted", stopped_by)
@@ -314,6 +305,8 @@ class _MonitoredRun:
         self._supervisor.release()
         self._settings_lock.release()
         self._witness.close()
+        if self._segments is not None:
+            self._paths.guard_path(self._run.id).unlink(missing_ok=True)
         if self._gateway is not None:
             self._gateway.close()
         if self._capture is not None:
@@ -366,10 +359,14 @@ class _MonitoredRun:
         event = {"event_type": event_type, "error": error, "payload": payload}
         self._try_write(lambda: self._append(event))
 
-    def _append(self, event: dict[str, Any]) -> None:
-        written = append_lifecycle_event(self._run, event)
-        if written is not None:
-            self._witness.add_lifecycle_event(written)
+    def _append(self, event: dict[str, Any], parts: SegmentParts | None = None) -> None:
+        """Write an event into the run record of a segment; without `parts`, of the current one."""
+        # An event belongs to the segment before a cut, or to the one after it.
+        with self._segments.lock if self._segments is not None else nullcontext():
+            parts = parts or SegmentParts(self._run, self._witness)
+            written = append_lifecycle_event(parts.run, event)
+            if written is not None:
+                parts.witness.add_lifecycle_event(written)
 
     def _record_error(self, reason: str, error: str, **payload: Any) -> None:
         self._record_event("error_event", error, reason=reason, **payload)

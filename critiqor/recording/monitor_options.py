@@ -1,4 +1,4 @@
-"""What to monitor, and how it ended: options and result of `critiqor monitor`, and the environment of OpenClaw."""
+"""What to monitor, and how it ended: options and result of `critiqor monitor`, and what OpenClaw is launched with."""
 
 from __future__ import annotations
 
@@ -11,12 +11,29 @@ import msgspec
 
 from critiqor.errors import UsageError
 from critiqor.live.announcements import Announcement
+from critiqor.live.messages import StreamTarget
 from critiqor.live.verdict import LiveLimit
 from critiqor.model import Metadata
-from critiqor.openclaw import command_words, container_of, is_detached_exec, plugin_folder, writes_configuration
+from critiqor.openclaw import (
+    Diagnostics,
+    Installation,
+    Overlay,
+    command_words,
+    container_of,
+    find_openclaw,
+    ignores_bundled_plugins_dir,
+    is_detached_exec,
+    locate_configuration,
+    plugin_folder,
+    profiling_environment,
+    timeline_diagnostics,
+    write_overlay,
+    writes_configuration,
+)
 from critiqor.recording.stop import describe_left
 from critiqor.recording.supervisor import ChildEnd
 from critiqor.run.store import Run
+from critiqor.storage.paths import FOLDER_MODE
 
 if TYPE_CHECKING:
     from critiqor.policy.policy_file import Policy
@@ -43,6 +60,10 @@ class MonitorOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds after which the whole process tree is ended; None for no limit."""
     metadata: dict[str, str] = {}
     """`agent_id`, `tenant_id`, `visibility`, `benchmark_id`, `difficulty_tier`; missing ones get their defaults."""
+    slot: str | None = None
+    """The slot of the recording; None for the default one."""
+    segment: str | None = None
+    """When the recording is cut: `24h`, `500MB` or `idle`; None if it is not."""
     attach_grace: float = ATTACH_GRACE_SECONDS
     """Seconds that OpenClaw may take to load the recorder."""
     timeline: bool = True
@@ -51,6 +72,10 @@ class MonitorOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the run is diagnosed while it is recorded, into live.json."""
     policy: Policy | None = None
     """Its limits and contracts apply while the agent works; a limit can end the process."""
+    stream: StreamTarget | None = None
+    """Where spans are sent while the run is recorded; needs `live`. None for nowhere."""
+    policy_file: Path | None = None
+    """The file of this policy, for finalizing segments."""
     captures_prompts: bool = False
     """Whether what the model is sent is recorded."""
     deep_profile: bool = False
@@ -70,13 +95,49 @@ class MonitorResult(NamedTuple):
     """The limit because of which the process was ended."""
 
 
+class Launch(NamedTuple):
+    """Everything that is needed to launch OpenClaw with the recorder."""
+
+    installation: Installation
+    overlay: Overlay
+    environment: dict[str, str]
+    notes: tuple[str, ...]
+
+
+def prepare_launch(run: Run, metadata: Metadata, options: MonitorOptions, environment: Mapping[str, str]) -> Launch:
+    """Find OpenClaw and write the configuration that attaches the recorder to it."""
+    installation = find_openclaw(options.openclaw_command, environment)
+    configuration = locate_configuration(options.arguments, environment)
+    overlay = write_overlay(run.paths.openclaw_folder(run.id), configuration, environment)
+    bundled = ignores_bundled_plugins_dir(installation.version)
+    enriched = recorder_environment(run, metadata, environment, bundled_plugins_dir=bundled, options=options)
+    diagnostics = _diagnostics(run, metadata, options, environment)
+    notes = (*overlay.notes, *diagnostics.notes)
+    return Launch(installation, overlay, {**enriched, **overlay.environment, **diagnostics.environment}, notes)
+
+
+def _diagnostics(run: Run, metadata: Metadata, options: MonitorOptions, environment: Mapping[str, str]) -> Diagnostics:
+    """Return the environment variables for the timeline and the profiles that the options request."""
+    added: dict[str, str] = {}
+    notes: list[str] = []
+    if options.timeline and options.segment is None:  # OpenClaw writes one file until it ends
+        agent_id, path = metadata.agent_id, run.timeline_path
+        added, notes = timeline_diagnostics(environment, run_id=run.id, agent_id=agent_id, timeline=path)
+    if options.deep_profile:
+        folder = run.profiles_folder
+        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        added = {**added, **profiling_environment(environment, folder)}
+        notes = [*notes, f"writing profiles to {folder}: OpenClaw is slower than without --deep-profile."]
+    return Diagnostics(added, notes)
+
+
 def recorder_environment(
     run: Run,
     metadata: Metadata,
     environment: Mapping[str, str],
     *,
     bundled_plugins_dir: bool,
-    captures_prompts: bool = False,
+    options: MonitorOptions,
 ) -> dict[str, str]:
     """Return a copy of the environment of OpenClaw with the variables that name the run for the recorder.
 
@@ -91,16 +152,23 @@ def recorder_environment(
         "CRITIQOR_VISIBILITY": metadata.visibility,
         "CRITIQOR_EVENT_SOURCE": "openclaw",
     }
-    enriched.pop("CRITIQOR_CAPTURE", None)
-    if captures_prompts:
+    for name in ("CRITIQOR_CAPTURE", "CRITIQOR_SLOT_FILE"):
+        enriched.pop(name, None)
+    if options.captures_prompts:
         enriched["CRITIQOR_CAPTURE"] = "prompts"
+    if options.segment is not None:
+        enriched["CRITIQOR_SLOT_FILE"] = str(run.paths.slot_path(options.slot))
     if bundled_plugins_dir:
         enriched.setdefault("OPENCLAW_BUNDLED_PLUGINS_DIR", str(plugin_folder().parent))
     return enriched
 
 
-def check_can_be_recorded(arguments: tuple[str, ...], environment: Mapping[str, str]) -> None:
-    """Raise an error if an OpenClaw with these arguments cannot load the recorder."""
+def check_can_be_recorded(options: MonitorOptions, environment: Mapping[str, str]) -> None:
+    """Raise an error if an OpenClaw with these arguments cannot load the recorder, or not be recorded as requested."""
+    arguments = options.arguments
+    if options.segment is not None and options.deep_profile:
+        message = "profiles are written for the whole life of a process, so such a recording cannot be cut"
+        raise UsageError(message, fix="leave out --segment or --deep-profile")
     command = " ".join(("openclaw", *arguments))
     if writes_configuration(arguments):
         raise UsageError(

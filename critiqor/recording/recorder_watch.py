@@ -44,6 +44,7 @@ class RecorderWatch:
         self._installation = installation
         self._overlay = overlay
         self._arguments = arguments
+        self._has_left_segment = False
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -62,15 +63,21 @@ class RecorderWatch:
         """Whether the recorder was loaded: it has written a record, or reported to the witness."""
         return self.has_records() or self._reported() > 0
 
+    def leave_segment(self) -> None:
+        """Note that the recording goes on in another run, which it does only after an agent did something."""
+        self._has_left_segment = True
+
     def has_records(self) -> bool:
         """Whether anything of the recorder is on the disk; its first record announces it."""
         try:
-            return self._journal.stat().st_size > 0
+            return self._has_left_segment or self._journal.stat().st_size > 0
         except OSError:
             return False
 
     def has_seen_agent(self) -> bool:
         """Whether the recorder has written anything about an agent."""
+        if self._has_left_segment:
+            return True
         try:
             with open_regular_file(self._journal, buffering=1 << 16) as journal:
                 return any(_is_agent_record(line) for line in journal)

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from critiqor.errors import CritiqorError
-from critiqor.model import EventType, now_ms
+from critiqor.model import EventType, RunHead, now_ms
 from critiqor.openclaw import plugin_digest
 from critiqor.recording.witness import Witness
+from critiqor.run.active_slot import slot_run_id
 from critiqor.run.lifecycle import append_lifecycle_event
 from critiqor.run.store import Run
 from critiqor.storage.atomic import write_json
@@ -72,10 +73,11 @@ class RunWitness:
             return
         # A finalize that begins now waits until the statement is there, and one that has begun is left alone.
         with exclusive(self._paths.lock_path):
-            status, has_cut = self._state()
-            altered = self._find_altered(self.listener, is_recorded=status == "MONITORING")
+            head = self._head()
+            status = "MONITORING" if head is None else head.status
+            altered = self._find_altered(self.listener, head, is_recorded=status == "MONITORING")
             self.close()
-            if status == "MONITORING" or (status == "ABORTED" and not has_cut):
+            if status == "MONITORING" or (head is not None and status != "COMPLETED" and head.cut is None):
                 statement = self.listener.statement(altered, is_open=is_open)
                 until = now_ms() if self._since is not None and status == "MONITORING" else None
                 self._statement.write(msgspec.structs.replace(statement, until=until))
@@ -91,15 +93,14 @@ class RunWitness:
         self.listener = self._statement = None
         self._paths.statement_path(self._run.id).unlink(missing_ok=True)
 
-    def _state(self) -> tuple[str, bool]:
-        """Return the status of the run, and whether the end of its evidence is fixed."""
+    def _head(self) -> RunHead | None:
+        """Return the head of the run; None if its record was damaged or removed, by somebody else."""
         try:
-            head = self._run.head()
+            return self._run.head()
         except (CritiqorError, OSError):
-            return "MONITORING", False  # its record was damaged or removed, by somebody else
-        return head.status, head.cut is not None
+            return None
 
-    def _find_altered(self, witness: Witness, *, is_recorded: bool) -> list[str]:
+    def _find_altered(self, witness: Witness, head: RunHead | None, *, is_recorded: bool) -> list[str]:
         """Return files beside the journal that nobody but Critiqor may change, and that were changed."""
         altered = []
         if not witness.is_reachable():
@@ -112,8 +113,9 @@ class RunWitness:
             altered.append("the files of the recorder plugin")
         if is_recorded and is_sealed(self._paths.session_lock_path(self._run.id)):
             altered.append("the lock of session.json")
-        if is_recorded and not self._paths.active_path.exists():
-            altered.append("active_session.json")
+        slot = None if head is None else head.slot
+        if is_recorded and slot_run_id(self._paths, slot) != self._run.id:
+            altered.append(self._paths.active_path.name if slot is None else f"{slot}.json")
         return altered
 
 

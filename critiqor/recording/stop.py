@@ -18,6 +18,7 @@ from typing import NamedTuple
 import psutil
 
 from critiqor.errors import CritiqorError, UsageError
+from critiqor.live.stop_request import StoppedSession, is_stop_taken, request_stop, withdraw_stop
 from critiqor.model import EventType, RunHead
 from critiqor.model.formatting import list_names
 from critiqor.model.sanitize import sanitize
@@ -30,6 +31,8 @@ from critiqor.storage import run_record as records
 
 WRITING_SECONDS = 10.0
 """How long a monitor may take to record the end of the process it launched."""
+TAKING_SECONDS = 3.0
+"""How long a request to stop waits for the live diagnosis of the recording, which looks for it often."""
 FIRST_EVENTS = 50
 """Events at the beginning of the evidence that are searched for the launch of the process."""
 
@@ -52,7 +55,7 @@ def find_agent_processes(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -
     head = records.load_head(paths, run_id)
     if head.owner is None:
         return None
-    found = {process.pid: process for process in marked_processes(process_mark(paths, run_id))}
+    found = {process.pid: process for process in marked_processes(process_mark(paths, head))}
     monitor, launched = None, None
     launched_pid = _launched_pid(paths, head)
     if is_owner_alive(head):
@@ -117,6 +120,33 @@ def stop_agent(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR, grace: floa
     return len(ended)
 
 
+def stop_recorded(run: Run, sessions: Sequence[StoppedSession] = ()) -> None:
+    """Stop sessions of a run that is being recorded, or all of it, as a limit with the action `stop` does.
+
+    If nobody diagnoses the recording, and all of it is to be stopped, the processes that were launched for it are ended
+    as `stop_agent` does. Other sessions of a gateway would end with them, so this is not done to stop some of them.
+    """
+    request_stop(run, sessions)
+    until = time.monotonic() + TAKING_SECONDS
+    while not is_stop_taken(run):
+        if time.monotonic() < until:
+            time.sleep(POLL_SECONDS)
+        elif withdraw_stop(run):
+            if run.head().owner is None:
+                raise CritiqorError(
+                    f"{run.id} was not stopped: no guard follows this recording of an attached OpenClaw",
+                    fix="start `critiqor guard` and try again, or stop OpenClaw where it runs",
+                )
+            if sessions:
+                raise CritiqorError(
+                    f"nobody took the request to stop a session of {run.id}: no live diagnosis reacts",
+                    fix=f"try again, or end OpenClaw with all its sessions: critiqor abort --stop {run.id}",
+                )
+            if not stop_agent(run.id, run.paths.runs_dir):
+                raise CritiqorError(f"no process of {run.id} was found", fix=f"critiqor finalize {run.id}")
+            return
+
+
 def _terminate(agent: AgentProcesses) -> None:
     if agent.monitor is None:
         _send(agent.processes, signal.SIGTERM)
@@ -144,8 +174,10 @@ def _left_after(seconds: float, processes: Iterable[psutil.Process]) -> bool:
 
 def _launched_pid(paths: SessionPaths, head: RunHead) -> int | None:
     """Return the pid that the monitor recorded; None if the session was started without launching a process."""
-    run_id = head.run_id
     with contextlib.suppress(CritiqorError, OSError, ValueError):
+        if head.recording is not None:
+            head = records.load_head(paths, head.recording)
+        run_id = head.run_id
         if head.seal is None:
             log = [entry for entry in records.load(paths, run_id).event_log if isinstance(entry, dict)]
             entries = [(entry.get("event_type"), entry.get("payload")) for entry in log]

@@ -38,13 +38,14 @@ from critiqor.policy.contract import Contract
 from critiqor.policy.contracts import ContractChecker
 from critiqor.run.finalization import seal_aborted
 from critiqor.run.importing import import_facts
+from critiqor.run.segments.carried import read_sealed_carried
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
 from critiqor.storage import exclusive
 from critiqor.storage import run_record as records
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.redaction import Redactor
 from critiqor.storage.seals.diagnosis_seal import write_diagnosis
-from critiqor.storage.seals.digests import file_digest
+from critiqor.storage.seals.digests import file_digest, sealed_file_problems
 from critiqor.storage.session_document import SessionDocumentWriter, events_containing, read_sealed_events
 from critiqor.timeline import Timing
 
@@ -101,10 +102,16 @@ class RunDiagnosis:
     """Diagnoses a run: passes each event to the diagnoser and to the timing of its timeline file, as far as sealed."""
 
     def __init__(
-        self, timeline: Path | None = None, sealed_bytes: int | None = None, contracts: Sequence[Contract] = ()
+        self,
+        timeline: Path | None = None,
+        sealed_bytes: int | None = None,
+        contracts: Sequence[Contract] = (),
+        carried: Iterable[Event] = (),
     ) -> None:
+        """`carried` are events of earlier segments."""
         self._checker = contract_checker(contracts)
         self._diagnoser = Diagnoser([self._checker] if self._checker is not None else ())
+        self._diagnoser.carry_over(carried)
         self._timing = Timing(timeline if sealed_bytes is not None else None, sealed_bytes)
         self._events = 0
 
@@ -196,7 +203,7 @@ def diagnose(run: Run, contracts: Sequence[Contract] | None = None) -> Diagnosis
         seal_aborted(run)
         head = run.head()
     seal = head.seal
-    if seal is None or file_digest(run.evidence_path) != seal.digest:
+    if seal is None or file_digest(run.evidence_path) != seal.digest or _was_carried_file_changed(run):
         message = f"the evidence of {run.id} was changed after sealing, so it is not diagnosed"
         raise BrokenRecordError(message, fix=f"critiqor verify {run.id}")
     if contracts is None:
@@ -207,6 +214,10 @@ def diagnose(run: Run, contracts: Sequence[Contract] | None = None) -> Diagnosis
         write_diagnosis(run.diagnosis_path, diagnosis)
         records.rewrite_diagnosis(run.paths, run.id, diagnosis)
     return diagnosis
+
+
+def _was_carried_file_changed(run: Run) -> bool:
+    return bool(sealed_file_problems(run.paths.carried_path(run.id), run.coverage().carried))
 
 
 def diagnose_again(run: Run, contracts: Sequence[Contract] | None = None) -> Rediagnosis:
@@ -240,7 +251,8 @@ def check_diagnosis(run: Run) -> Check:
         return Check(name="rediagnosis", state="not checked", explanation=text, fix=fix)
     coverage = run.coverage()
     timeline_bytes = coverage.timeline.bytes if coverage.timeline is not None else None
-    diagnoser = RunDiagnosis(run.timeline_path, timeline_bytes, _stored_contracts(stored))
+    carried = read_sealed_carried(run.paths.carried_path(run.id), coverage.carried)
+    diagnoser = RunDiagnosis(run.timeline_path, timeline_bytes, _stored_contracts(stored), carried)
     for event in run.events():
         diagnoser.observe(event)
     made_now = diagnoser.conclude(run.id, stored.evidence_digest, coverage, events=run.events())
@@ -284,7 +296,8 @@ def _diagnose_sealed(run: Run, digest: str, contracts: Sequence[Contract]) -> Di
     """Diagnose the sealed evidence of a run together with its timeline file, as far as that was sealed."""
     coverage = run.coverage()
     timeline_bytes = coverage.timeline.bytes if coverage.timeline is not None else None
-    diagnoser = RunDiagnosis(run.timeline_path, timeline_bytes, contracts)
+    carried = read_sealed_carried(run.paths.carried_path(run.id), coverage.carried)
+    diagnoser = RunDiagnosis(run.timeline_path, timeline_bytes, contracts, carried)
     for event in read_sealed_events(run.evidence_path):
         diagnoser.observe(event)
     return diagnoser.conclude(run.id, digest, coverage, run.evidence_path)
@@ -304,7 +317,7 @@ def _diagnose_events(
         with document.open("wb") as file:
             writer = SessionDocumentWriter(file, run_id)
             for event in events:
-                writer.add(msgspec.json.encode(event))
+                writer.add_event(event)
             writer.finish(Metrics(), coverage)
         return diagnoser.conclude(run_id, digest, coverage, document)
 

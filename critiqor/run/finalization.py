@@ -6,7 +6,9 @@ began, so every attempt seals the same bytes.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -16,6 +18,14 @@ from critiqor.model import Diagnosis, Event, RunHead, Seal, SessionRecord, iso_f
 from critiqor.model.record import Cut
 from critiqor.run.active_slot import active_record, active_run_id, free_slot, write_slot
 from critiqor.run.owner import may_be_running
+from critiqor.run.segments.carried import CarriedEvents, read_carried
+from critiqor.run.segments.handover import (
+    discard_reserved,
+    have_recorders_left,
+    leave_segment,
+    successor_of,
+    unfinished_before,
+)
 from critiqor.run.store import Run, RunStore
 from critiqor.storage import SessionPaths, exclusive, take_permanent_lock, write_json
 from critiqor.storage import run_record as records
@@ -32,6 +42,9 @@ if TYPE_CHECKING:
 
 Observer = Callable[[Event], None]
 
+LEAVING_SECONDS = 3.0
+"""How long finalizing waits for recorders that are about to leave a segment."""
+
 
 class _Finalized(NamedTuple):
     sealed: SealedEvidence
@@ -39,14 +52,27 @@ class _Finalized(NamedTuple):
 
 
 def finalize(
-    run: Run | None, store: RunStore, observe: Observer | None = None, contracts: Sequence[Contract] = ()
+    run: Run | None,
+    store: RunStore,
+    observe: Observer | None = None,
+    contracts: Sequence[Contract] = (),
+    slot: str | None = None,
 ) -> Run:
-    """Seal and diagnose a session (default: the active one), and complete its record. Return its run.
+    """Seal and diagnose a session (default: the active one of the slot), and complete its record. Return its run.
 
     `observe` is called with every event while it is sealed. `contracts` of a policy are checked by the diagnosis.
     """
-    run = start_finalizing(run, store)
-    paths = store.paths
+    run = start_finalizing(run, store, slot)
+    for earlier in unfinished_before(run):
+        _finalize(earlier, None, contracts)
+    _finalize(run, observe, contracts)
+    discard_reserved(run)
+    return run
+
+
+def _finalize(run: Run, observe: Observer | None, contracts: Sequence[Contract]) -> None:
+    paths = run.paths
+    _fix_end(run)
     with exclusive(paths.finalize_lock_path(run.id)):
         if run.head().status != "COMPLETED":
             record = run.record()
@@ -59,16 +85,31 @@ def finalize(
                 _conclude(record, finalized, moment)
                 records.save_completed(paths, record, finalized.sealed.events_start, finalized.sealed.events_end)
         with exclusive(paths.lock_path):
-            free_slot(paths, run.id)
+            free_slot(paths, run.head())
     _forget_redaction_key(run)
-    return run
 
 
-def start_finalizing(run: Run | None, store: RunStore) -> Run:
+def _fix_end(run: Run) -> None:
+    """Fix the end of the evidence of a segment that the recording has left; agent runs in it may end before that."""
+    if run.head().status not in records.ACTIVE or run.head().cut is not None:
+        return
+    until = time.monotonic() + LEAVING_SECONDS
+    while not have_recorders_left(run) and time.monotonic() < until:
+        time.sleep(0.05)
+    with exclusive(run.paths.lock_path):
+        record = run.record()
+        if record.status == "MONITORING":
+            leave_segment(record)
+        if record.status == "FINALIZING" and record.cut is None:
+            set_cut(run.paths, record)
+            records.save(run.paths, record)
+
+
+def start_finalizing(run: Run | None, store: RunStore, slot: str | None = None) -> Run:
     """Set a session (default: the active one) to FINALIZING, unless it is FINALIZING or COMPLETED. Return its run."""
     paths = store.paths
     with exclusive(paths.lock_path):
-        run = run or store.run(active_run_id(paths, "finalize"))
+        run = run or store.run(active_run_id(paths, "finalize", slot))
         head = run.head()
         _refuse_aborted(head)
         if head.status == "MONITORING":
@@ -76,7 +117,7 @@ def start_finalizing(run: Run | None, store: RunStore) -> Run:
             records.change_state(record, "FINALIZING", now_ms())
             set_cut(paths, record)
             records.save(paths, record)
-            holder = active_record(paths)
+            holder = active_record(paths, record.slot)
             if holder is None or holder.run_id == run.id:
                 write_slot(paths, record)
         return run
@@ -100,6 +141,7 @@ def set_cut(paths: SessionPaths, record: SessionRecord) -> None:
         lifecycle_events=len(record.event_log),
         timeline_bytes=timeline_bytes,
         is_running=may_be_running(paths, record) if record.owner is not None else None,
+        fixed_at=iso_from_ms(now_ms()),
     )
     after = ask_statement(address) if address and before is not None else None
     if before is not None and after is not None:
@@ -139,9 +181,19 @@ def _seal_and_diagnose(
 
     take_permanent_lock(run.paths.session_lock_path(run.id))
     sealed_bytes = record.cut.timeline_bytes if record.cut is not None else None
-    diagnoser = RunDiagnosis(run.timeline_path, sealed_bytes, contracts)
+    before = list(read_carried(run.paths.carried_path(run.id))) if record.continues is not None else []
+    diagnoser = RunDiagnosis(run.timeline_path, sealed_bytes, contracts, before)
     observed = diagnoser.observe if observe is None else _both(diagnoser.observe, observe)
+    following = successor_of(run) if record.segment is not None else None
+    if following is not None:
+        carried = CarriedEvents()
+        for event in before:
+            carried.add(event)
+        observed = _both(observed, carried.add)
     sealed = seal_evidence(run.paths, record, run.redactor(), observed)
+    if following is not None:
+        with suppress(OSError):  # the next segment can be diagnosed without it, and this one must be sealed
+            carried.write(run.paths.carried_path(following.id))
     diagnosis = diagnoser.conclude(run.id, sealed.digest, sealed.coverage, run.evidence_path)
     write_diagnosis(run.diagnosis_path, diagnosis)
     return _Finalized(sealed, diagnosis)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -13,8 +13,9 @@ from critiqor.errors import CritiqorError
 from critiqor.model import RunHead
 from critiqor.model.verdict import Integrity
 from critiqor.run.store import Run
+from critiqor.storage import paths_for
 from critiqor.storage.seals.diagnosis_seal import diagnosis_problem, read_diagnosis_seal
-from critiqor.storage.seals.digests import file_digest, sealed_timeline_problems
+from critiqor.storage.seals.digests import file_digest, sealed_file_problems
 from critiqor.storage.seals.record_digest import record_problem
 
 IntegrityCheck = Callable[[Run, RunHead, str | None], Integrity]
@@ -42,7 +43,10 @@ def _compare_digests(run: Run, head: RunHead, diagnosed: str | None) -> Integrit
     if found != head.seal.digest:
         changed = f"{document.name} was changed"
         return Integrity(state="changed", explanation=f"the evidence was changed after sealing: {changed}")
-    if problems := sealed_timeline_problems(run.timeline_path, run.coverage().timeline):
+    coverage = run.coverage()
+    problems = sealed_file_problems(run.timeline_path, coverage.timeline)
+    problems += sealed_file_problems(run.paths.carried_path(run.id), coverage.carried)
+    if problems:
         return Integrity(state="changed", explanation=f"the evidence was changed after sealing: {problems[0]}")
     if (problem := record_problem(head)) is not None:
         return Integrity(state="changed", explanation=f"the run record was changed after sealing: {problem}")
@@ -54,7 +58,7 @@ def _compare_digests(run: Run, head: RunHead, diagnosed: str | None) -> Integrit
     return Integrity(state="intact", explanation="the evidence is unchanged since sealing")
 
 
-class _FileState(NamedTuple):
+class FileState(NamedTuple):
     """Stat values that show whether a file has changed since it was read."""
 
     size: int
@@ -67,7 +71,7 @@ class IntegrityCache:
     """Cache of the integrity of runs; a run is checked again only if one of its files changed."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[_FileState | None, ...], Integrity]] = {}
+        self._known: dict[str, tuple[tuple[FileState | None, ...], Integrity]] = {}
 
     def check(self, run: Run, head: RunHead, diagnosed: str | None) -> Integrity:
         """Return the integrity of a run, from the cache if none of its files changed."""
@@ -78,7 +82,7 @@ class IntegrityCache:
         return known[1]
 
 
-def file_states(run: Run) -> tuple[_FileState | None, ...]:
+def file_states(run: Run) -> tuple[FileState | None, ...]:
     """Return the states of the files that decide how a run is shown: record, visibility, evidence, and so on."""
     return tuple(map(_state, _state_paths(run)))
 
@@ -86,13 +90,21 @@ def file_states(run: Run) -> tuple[_FileState | None, ...]:
 @lru_cache(1 << 14)
 def _state_paths(run: Run) -> tuple[str, ...]:
     """Return the paths of these files. The list of thousands of runs looks at them for every request."""
-    beside = (run.paths.visibility_path(run.id), run.paths.annotations_path(run.id))
-    return tuple(map(str, (run.record_path, *beside, run.evidence_path, run.diagnosis_path, run.timeline_path)))
+    folder = str(run.folder)
+    return (f"{folder}.json", *(f"{folder}/{name}" for name in _names_in_folder()))
 
 
-def _state(path: str) -> _FileState | None:
+@cache
+def _names_in_folder() -> tuple[str, ...]:
+    run = Run("run_001", paths_for("runs"))  # the names are the same for every run
+    beside = (run.paths.visibility_path(run.id), run.paths.annotations_path(run.id), run.paths.carried_path(run.id))
+    files = (*beside, run.evidence_path, run.diagnosis_path, run.timeline_path)
+    return tuple(str(file.relative_to(run.folder)) for file in files)
+
+
+def _state(path: str) -> FileState | None:
     try:
         found = os.lstat(path)
     except OSError:
         return None
-    return _FileState(found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
+    return FileState(found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)

@@ -26,17 +26,20 @@ from critiqor.storage import run_record as records
 from critiqor.storage.session_document import empty_document, write_live_document
 
 
-def start_session(store: RunStore, metadata: Metadata, *, owned: bool = True) -> SessionRecord:
-    """Claim the active slot and write the record of a new run, MONITORING. Return the record.
+def start_session(
+    store: RunStore, metadata: Metadata, *, owned: bool = True, slot: str | None = None, segment: str | None = None
+) -> SessionRecord:
+    """Claim a slot and write the record of a new run, MONITORING. Return the record.
 
-    Without an owner, for an OpenClaw that Critiqor did not launch, the session is never abandoned. Raise
-    `ActiveSessionError` while another session holds the slot.
+    Without an owner, for an OpenClaw that Critiqor did not launch, the session is never abandoned. `segment` says when
+    the recording is cut. Raise `ActiveSessionError` while another session holds the slot.
     """
     paths = store.paths
     with exclusive(paths.lock_path):
-        refuse_second_session(paths)
+        refuse_second_session(paths, slot)
         moment = now_ms()
         record = records.new_record(paths, metadata, this_process() if owned else None, moment)
+        record.slot, record.segment = slot, segment
         record.timestamps = msgspec.structs.replace(record.timestamps, started_at=iso_from_ms(moment))
         records.change_state(record, "MONITORING", moment)
         write_bytes(paths.evidence_summary_path(record.run_id), empty_document(record.run_id))
@@ -46,13 +49,13 @@ def start_session(store: RunStore, metadata: Metadata, *, owned: bool = True) ->
 
 
 def append_lifecycle_event(run: Run, event: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Write a lifecycle event into the record of a run that is MONITORING. Return it, or None for any other run.
+    """Write a lifecycle event into the record of a run that is being recorded. Return it, or None for any other run.
 
     `event` is as for `critiqor.session.append_event_to_run`.
     """
     with exclusive(run.paths.lock_path):
         # A completed record can be large, and its head is enough to know its status.
-        if run.head().status != "MONITORING":
+        if not run.head().is_being_recorded:
             return None
         record = run.record()
         written = records.append_event(record, _filtered(event, run))
@@ -60,11 +63,11 @@ def append_lifecycle_event(run: Run, event: Mapping[str, Any]) -> dict[str, Any]
         return written
 
 
-def abort(run: Run | None, store: RunStore, reason: str) -> SessionRecord:
-    """Set a session (default: the active one) to ABORTED and free the active slot. Return the record."""
+def abort(run: Run | None, store: RunStore, reason: str, slot: str | None = None) -> SessionRecord:
+    """Set a session (default: the active one of the slot) to ABORTED and free its slot. Return the record."""
     paths = store.paths
     with exclusive(paths.lock_path):
-        run = run or store.run(active_run_id(paths, "abort"))
+        run = run or store.run(active_run_id(paths, "abort", slot))
         if run.head().status == "COMPLETED":
             raise NoActiveSessionError(f"{run.id} is completed", fix=f"critiqor show {run.id}")
         record = run.record()
@@ -72,7 +75,7 @@ def abort(run: Run | None, store: RunStore, reason: str) -> SessionRecord:
             details = _filtered({"reason": reason}, run)
             records.change_state(record, "ABORTED", now_ms(), **details)
             records.save(paths, record)
-        free_slot(paths, run.id)
+        free_slot(paths, record)
     return record
 
 

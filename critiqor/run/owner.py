@@ -28,9 +28,12 @@ def has_other_owner(head: RunHead) -> bool:
     return head.owner is not None and head.owner.pid != os.getpid() and is_owner_alive(head)
 
 
-def process_mark(paths: SessionPaths, run_id: str) -> dict[str, str]:
-    """Return the environment variables by which the processes of a run are found if its owner is gone."""
-    return {"CRITIQOR_RUN_ID": run_id, "CRITIQOR_RUNS_DIR": str(paths.runs_dir)}
+def process_mark(paths: SessionPaths, head: RunHead) -> dict[str, str]:
+    """Return the environment variables by which the processes of a run are found if its owner is gone.
+
+    A process cannot be marked again: in every segment it has the mark of the first run of the recording.
+    """
+    return {"CRITIQOR_RUN_ID": head.recording or head.run_id, "CRITIQOR_RUNS_DIR": str(paths.runs_dir)}
 
 
 def may_be_running(paths: SessionPaths, head: RunHead) -> bool:
@@ -40,7 +43,7 @@ def may_be_running(paths: SessionPaths, head: RunHead) -> bool:
     processes = Path("/proc")
     if not (processes / "self" / "environ").exists() or (processes / str(head.owner.pid)).exists():
         return True
-    mark = {f"{name}={value}".encode() for name, value in process_mark(paths, head.run_id).items()}
+    mark = {f"{name}={value}".encode() for name, value in process_mark(paths, head).items()}
     for environment in processes.glob("[0-9]*/environ"):
         try:
             if mark.issubset(environment.read_bytes().split(b"\0")):

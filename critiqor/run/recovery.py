@@ -25,6 +25,7 @@ from critiqor.run.store import Run, RunStore
 from critiqor.storage import exclusive
 from critiqor.storage import run_record as records
 from critiqor.storage.lock import is_sealed
+from critiqor.storage.paths import checked_slot
 from critiqor.storage.seals.digests import file_digest
 from critiqor.storage.session_document import events_extent, read_coverage, readable_events
 
@@ -213,6 +214,10 @@ class _Rebuilt:
             timestamps=self._old.member("timestamps", Timestamps) or Timestamps(created_at=begin, started_at=begin),
             metadata=self._metadata(named),
             owner=this_process(),
+            slot=self._slot(),
+            recording=self._old.member("recording", str),
+            continues=self._old.member("continues", str),
+            segment=self._old.member("segment", str),
             visibility_changes=self._old.member("visibility_changes", list[VisibilityChange]) or [],
             event_log=[msgspec.to_builtins(event) for event in self._supervised],
         )
@@ -220,6 +225,14 @@ class _Rebuilt:
             # Its cut is unknown, so finalizing starts again.
             records.change_state(record, "MONITORING", now_ms(), recovered=True)
         return record
+
+    def _slot(self) -> str | None:
+        slot = self._old.member("slot", str)
+        try:
+            return checked_slot(slot)
+        except UsageError:
+            self._lost.append("the slot: what the damaged record names is no name of a slot")
+            return None
 
     def _metadata(self, named: Mapping[str, str]) -> Metadata:
         old: Metadata | None = self._old.member("metadata", Metadata)

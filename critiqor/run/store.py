@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from critiqor.errors import BrokenRecordError, NoActiveSessionError
 from critiqor.model import Coverage, Diagnosis, Event, RunHead, SessionRecord
-from critiqor.run.active_slot import active_record
+from critiqor.run.active_slot import active_record, active_run_ids
 from critiqor.storage import SessionPaths, paths_for, write_bytes
 from critiqor.storage import run_record as records
 from critiqor.storage.atomic import read_regular_file
@@ -50,10 +50,14 @@ class RunStore:
         """Return every run that has a record, oldest first."""
         return [Run(run_id, self.paths) for run_id in self.paths.run_ids()]
 
-    def active(self) -> Run | None:
-        """Return the run that holds the active slot, or None: only MONITORING and FINALIZING are active."""
-        record = active_record(self.paths)
+    def active(self, slot: str | None = None) -> Run | None:
+        """Return the run that holds a slot, or None: only MONITORING and FINALIZING are active."""
+        record = active_record(self.paths, slot)
         return None if record is None else Run(record.run_id, self.paths)
+
+    def all_active(self) -> list[Run]:
+        """Return the active runs of all slots, that of the default one first."""
+        return [Run(run_id, self.paths) for run_id in active_run_ids(self.paths)]
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,8 @@ class Run:
         from critiqor.storage.seals.verification import verify_run, with_checks
 
         found = verify_run(self.paths, self.id)
-        changed = {check.name for check in found.checks if check.state == "failed"} & {"evidence", "timeline"}
+        failed = {check.name for check in found.checks if check.state == "failed"}
+        changed = failed & {"evidence", "timeline", "carried"}
         if changed or not rediagnose:
             text = "the evidence was changed" if changed else "the evidence was not diagnosed once more"
             fix = None if changed else f"critiqor check {self.id} --rediagnose"

@@ -6,6 +6,7 @@ Events are in the order of writing; they are sorted only when the run is sealed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from critiqor.diagnosis.cost import Ledger
 from critiqor.model import Event, EventType
 from critiqor.model.usage import Cost
 from critiqor.run.owner import is_abandoned
+from critiqor.run.segments.handover import have_recorders_left
 from critiqor.run.store import Run
 from critiqor.storage import run_record as records
 from critiqor.storage.atomic import read_regular_file
@@ -24,6 +26,9 @@ from critiqor.storage.event_merge import merged_events, read_lifecycle
 from critiqor.storage.journal_tail import JournalTail
 from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
+
+LOOK_SECONDS = 1.0
+"""Time between two looks for recorders in a segment that the recording has left."""
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +84,9 @@ class Follower:
         self.lifecycle: list[Any] = []
         """The lifecycle events of the run record that were read, as they are there."""
         self._process_ended = False
+        self._look_at: float | None = None
+        """When to look again for recorders in a segment that the recording has left."""
+        self._is_left_alone = False
         key = _key(run.paths.redaction_key_path(run.id))
         self.redactor = Redactor.of_run(key, run.paths.redaction_rules_path(run.id))
         self._filter = RecordFilter(self.redactor)
@@ -134,13 +142,27 @@ class Follower:
             yield event
 
     def _why_over(self) -> str | None:
-        if self.head.status != "MONITORING":
+        # Agent runs that have begun in a segment end in it, although the next one has begun.
+        is_left = self.head.status == "FINALIZING" and self.head.cut is None
+        if self.head.status != "MONITORING" and not is_left:
             return f"it is {self.head.status}"
         if self._process_ended:
             return "its process has ended"
         if is_abandoned(self.head):
             return "the process that recorded it is gone"
+        if is_left and self._have_recorders_left():
+            return "it waits to be sealed"  # the process that cut the recording may be gone
         return None
+
+    def _have_recorders_left(self) -> bool:
+        """Return whether all recorders have left a segment; the first look gives them time to notice the cut."""
+        now = time.monotonic()
+        if self._look_at is None:
+            self._look_at = now + LOOK_SECONDS
+        if not self._is_left_alone and now >= self._look_at:
+            self._look_at = now + LOOK_SECONDS
+            self._is_left_alone = have_recorders_left(self.run)
+        return self._is_left_alone
 
 
 class _Tally:

@@ -6,8 +6,8 @@ so that none of them shows a verdict that the evidence does not prove, or more t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import msgspec
@@ -203,18 +203,18 @@ class RunView:
     def events(self) -> Iterator[Event]:
         """Yield the events as far as the viewer may see them, in true order."""
         try:
-            yield from self._visible_events(self.run.events())
+            yield from map(self.event_filter(), self.run.events()) if self.is_anonymous else self.run.events()
         except FileNotFoundError as error:
             message = f"the evidence of {self.run_id} cannot be read: {error}"
             raise BrokenRecordError(message, fix=f"critiqor verify {self.run_id}") from error
 
-    def _visible_events(self, events: Iterable[Event]) -> Iterable[Event]:
+    def event_filter(self) -> Callable[[Event], Event]:
+        """Return a function that removes from each event what the viewer may not see; it remembers the names of ids."""
         if not self.is_anonymous:
-            return events
+            return lambda event: event
         from critiqor.privacy.events import Aliases, anonymous_event
 
-        aliases = Aliases()
-        return (anonymous_event(event, aliases) for event in events)
+        return partial(anonymous_event, aliases=Aliases())
 
 
 class Brief(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -92,7 +91,7 @@ class AgentRun:
         """The open attempt."""
         self.turn: Span[Any] | None = None
         """The open turn."""
-        self._open_calls: dict[SpanKind, dict[str | None, deque[Span[Any]]]] = {}
+        self._open_calls: dict[SpanKind, dict[str | None, list[Span[Any]]]] = {}
         """Calls without an end by kind and call id. Ids can repeat: the first result belongs to the first call."""
         self.request: str | None = None
         """Event id of the newest model request, if no response and no end of the agent run followed it."""
@@ -135,24 +134,24 @@ class AgentRun:
         """Add a call that starts."""
         calls = self._open_calls.get(call.kind)
         if calls is None:
-            self._open_calls[call.kind] = {call_id: deque((call,))}
+            self._open_calls[call.kind] = {call_id: [call]}
         elif call_id in calls:
             calls[call_id].append(call)
         else:
-            calls[call_id] = deque((call,))
+            calls[call_id] = [call]
 
     def take_call(self, kind: SpanKind, call_id: str | None) -> Span[Any] | None:
         """Remove and return the open call that a result with this id belongs to."""
         calls = self._open_calls.get(kind)
-        same_id = calls.get(call_id) if calls is not None else None
-        if calls is None or same_id is None:
+        if calls is None or call_id not in calls:
             return None
-        call = same_id.popleft()
-        if not same_id:
-            del calls[call_id]
-            if not calls:
-                del self._open_calls[kind]
-        return call
+        same_id = calls[call_id]
+        if len(same_id) > 1:
+            return same_id.pop(0)
+        del calls[call_id]
+        if not calls:
+            del self._open_calls[kind]
+        return same_id[0]
 
     def take_oldest_call(self, kind: SpanKind) -> Span[Any] | None:
         """Remove and return the oldest open call."""

@@ -100,6 +100,9 @@ class ToolCall(msgspec.Struct, kw_only=True, gc=False):
     same_output: bytes = b""
     """Fingerprint of the whole output, ignoring times of day."""
     failed: bool = False
+    """Whether it was reported as failed."""
+    says_failure: bool = False
+    """Whether only its output says that it failed: an answer with an error, or a program behind a pipe."""
     error: str | None = None
     error_kind: str = ""
     cause: str = ""
@@ -134,6 +137,11 @@ class ToolCall(msgspec.Struct, kw_only=True, gc=False):
         """Its name in a sentence: the command line if there is one, else the tool."""
         line = command_line(self.arguments)
         return f"`{excerpt(line, 60)}`" if line else f"`{self.tool}`"
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it failed, as reported or as its output says."""
+        return self.failed or self.says_failure
 
     @property
     def evidence(self) -> str:

@@ -53,7 +53,6 @@ class SpanPairer(Generic[Data]):
     def __init__(self, kinds: Iterable[SpanKind] = ALL_KINDS) -> None:
         self.runs: dict[Scope, AgentRun] = {}
         """Agent runs in the order in which they began."""
-        self._latest: AgentRun | None = None
         self._current: dict[str | None, AgentRun] = {}
         """The newest agent run of each session."""
         handlers: dict[SpanKind, dict[str, _Handler]] = {
@@ -78,21 +77,16 @@ class SpanPairer(Generic[Data]):
     def run_of(self, event: Event, at_us: int = 0) -> AgentRun:
         """Return the agent run of an event; a new one supersedes the one before it in its session."""
         session_key, agent_run_id = event.session_key, event.agent_run_id
-        latest = self._latest
-        if latest is not None:
-            scope = latest.scope
-            if scope.agent_run_id == agent_run_id and scope.session_key == session_key:
-                return latest
+        current = self._current.get(session_key)
+        if current is not None and current.scope.agent_run_id == agent_run_id:
+            return current
         scope = Scope(session_key, agent_run_id)
         run = self.runs.get(scope)
         if run is None:
-            run = self.runs[scope] = AgentRun(scope)
-            previous = self._current.get(session_key)
-            if previous is not None:
-                previous.superseded_us = at_us
-                run.reached_us = previous.reached_us
-            self._current[session_key] = run
-        self._latest = run
+            run = self.runs[scope] = self._current[session_key] = AgentRun(scope)
+            if current is not None:
+                current.superseded_us = at_us
+                run.reached_us = current.reached_us
         return run
 
     def current_run(self, session_key: str | None) -> AgentRun | None:
@@ -104,8 +98,6 @@ class SpanPairer(Generic[Data]):
         del self.runs[run.scope]
         if self._current.get(run.scope.session_key) is run:
             del self._current[run.scope.session_key]
-        if self._latest is run:
-            self._latest = None
         return Pairing(run, cut=tuple(run.cut_open_spans()))
 
     def finish(self) -> Iterator[Pairing[Data]]:

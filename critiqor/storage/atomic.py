@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import os
 import stat
+import struct
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -22,6 +23,10 @@ import msgspec
 from critiqor.storage.paths import FOLDER_MODE
 
 FILE_MODE = 0o600
+MIN_SHARED = 1 << 16
+"""Bytes of a part of a file for which sharing its blocks is tried."""
+_FICLONERANGE = 0x4020940D
+_CLONE_RANGE = struct.Struct("qQQQ")
 
 
 def open_regular_file(path: Path, *, buffering: int = 0, follow_links: bool = True) -> BinaryIO:
@@ -58,9 +63,39 @@ class AtomicFile:
         self._file = os.fdopen(self._claim(), "wb", buffering=1 << 17)
         return self
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray) -> None:
         self._file.write(data)
         self.size += len(data)
+
+    def write_range(self, source: BinaryIO, start: int, end: int) -> int:
+        """Write a part of another file, with spaces before it if that lets them share blocks. Return the bytes written.
+
+        Fewer are written if the source ends earlier. Blocks are shared where the file system can, as Btrfs and XFS do.
+        """
+        shared = self._share_blocks(source, start, end)
+        left = end - max(start, shared)
+        source.seek(max(start, shared))
+        while left > 0 and (chunk := source.read(min(left, 1 << 18))):
+            self.write(chunk)
+            left -= len(chunk)
+        return end - start - left
+
+    def _share_blocks(self, source: BinaryIO, start: int, end: int) -> int:
+        """Share the whole blocks of a part of another file. Return the position in it up to which all is written."""
+        block = os.fstat(source.fileno()).st_blksize
+        first = -(-start // block) * block
+        length = (end - first) // block * block
+        if length < MIN_SHARED:
+            return 0
+        self._file.flush()
+        lead = os.pread(source.fileno(), first - start, start)
+        at = -(-(self.size + len(lead)) // block) * block
+        if not clone_range(source.fileno(), first, length, self._file.fileno(), at):
+            return 0
+        self.write(b" " * (at - self.size - len(lead)) + lead)
+        self._file.seek(at + length)
+        self.size = at + length
+        return first + length
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -125,9 +160,18 @@ class DigestedFile(AtomicFile):
         """`sha256:` and the digest of the bytes written so far."""
         return f"sha256:{self._digest.hexdigest()}"
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray) -> None:
         super().write(data)
         self._digest.update(data)
+
+
+def clone_range(source: int, start: int, length: int, target: int, at: int) -> bool:
+    """Let a file share blocks of another one; return False if the file system cannot. All numbers are whole blocks."""
+    try:
+        fcntl.ioctl(target, _FICLONERANGE, _CLONE_RANGE.pack(source, start, length, at))
+    except OSError:
+        return False
+    return True
 
 
 def write_bytes(path: Path, data: bytes, *, synced: bool = True) -> None:

@@ -36,6 +36,14 @@ def may_be_marked(data: bytes) -> bool:
     return _CUT in data or _REDACTION in data
 
 
+class _Writer(msgspec.Struct):
+    """The records of one writer."""
+
+    written: int = 0
+    highest: int = 0
+    """The highest sequence number."""
+
+
 class CoverageCounter:
     """Counts what goes into the evidence and what the recorder missed."""
 
@@ -46,8 +54,7 @@ class CoverageCounter:
         self._types: Counter[str] = Counter()
         self._layers: Counter[str] = Counter()
         self._redacted: Counter[str] = Counter()
-        self._highest: dict[str, int] = {}
-        self._written: Counter[str] = Counter()
+        self._writers: dict[str, _Writer] = {}
         self._errors = 0
         self._damaged = 0
         """Maximum number of records that were where nothing can be read."""
@@ -76,14 +83,17 @@ class CoverageCounter:
 
     def count_record(self, event_id: str, data: bytes) -> str:
         """Count a readable record of the journal, given as it was written. Return its writer."""
-        _, _, writer, number = event_id.split("_")
+        _, _, name, number = event_id.split("_")
         sequence = int(number, 36)
-        self._audit.observe(writer, sequence, event_id, data)
-        if writer != FOREIGN:
-            self._written[writer] += 1
-            if sequence > self._highest.get(writer, 0):
-                self._highest[writer] = sequence
-        return writer
+        self._audit.observe(name, sequence, event_id, data)
+        if name != FOREIGN:
+            writer = self._writers.get(name)
+            if writer is None:
+                writer = self._writers[name] = _Writer()
+            writer.written += 1
+            if sequence > writer.highest:
+                writer.highest = sequence
+        return name
 
     def count_repeated(self, event_id: str) -> None:
         """Count a record of the journal with the id of another one."""
@@ -123,8 +133,11 @@ class CoverageCounter:
         if event.event_type == EventType.PROCESS_START:
             self._is_running = True
             self._has_terminal_ui = bool(event.payload.get("user_commands"))
-        elif event.event_type == EventType.PROCESS_END:
+        elif event.event_type in (EventType.PROCESS_END, EventType.SEGMENT_ENDED):
             self._is_running = False
+        elif event.event_type == EventType.SEGMENT_STARTED:
+            # The run before has shown it, even if the recording ends before anything happens in this one.
+            self.coverage.recorder_attached = True
         elif event.event_type == EventType.RUN_IMPORTED:
             self._count_import(event)
         elif event.event_type == "backend_transcript":
@@ -204,13 +217,14 @@ class CoverageCounter:
         self.metrics.by_event_type = dict(sorted(self._types.items()))
         self.metrics.by_source_layer = dict(sorted(self._layers.items()))
         self.metrics.tool_calls = self._types[EventType.TOOL_CALL]
-        for writer, produced in self._audit.produced().items():
-            self._highest[writer] = max(produced, self._highest.get(writer, 0))
-        missing = {writer: highest - self._written[writer] for writer, highest in self._highest.items()}
+        for name, produced in self._audit.produced().items():
+            writer = self._writers.setdefault(name, _Writer())
+            writer.highest = max(produced, writer.highest)
+        missing = {name: writer.highest - writer.written for name, writer in self._writers.items()}
         if coverage.imported_from is not None:
             # The numbers are those of the source, which may leave some out.
             missing.pop(IMPORT_WRITER, None)
-        coverage.missing_by_writer = {writer: count for writer, count in sorted(missing.items()) if count > 0}
+        coverage.missing_by_writer = {name: count for name, count in sorted(missing.items()) if count > 0}
         coverage.witness = self._audit.conclude(self._damaged)
         removed = coverage.witness.removed if coverage.witness is not None else 0
         explained = coverage.damaged_records + removed

@@ -11,6 +11,9 @@ import msgspec
 from critiqor.errors import UsageError
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+_SLOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+DEFAULT_SLOT = "default"
+"""Name of the slot of a recording that names none."""
 FOLDER_MODE = 0o700
 """Only the user may read runs: what an agent does can be private."""
 
@@ -39,6 +42,10 @@ class SessionPaths(msgspec.Struct, frozen=True):
     def live_path(self, run_id: str) -> Path:
         """The current verdict while the run is recorded."""
         return self.runs_dir.joinpath(_checked(run_id), "live.json")
+
+    def stop_path(self, run_id: str) -> Path:
+        """A request of the user to stop the agent, until it is taken."""
+        return self.runs_dir.joinpath(_checked(run_id), "stop.json")
 
     def visibility_path(self, run_id: str) -> Path:
         """Who may see the run, and every change of it; it exists once the visibility was changed."""
@@ -72,6 +79,10 @@ class SessionPaths(msgspec.Struct, frozen=True):
         """Where the guard of an attached run says to which socket recorders report; it exists while there is one."""
         return self.runs_dir.joinpath(_checked(run_id), "guard.json")
 
+    def carried_path(self, run_id: str) -> Path:
+        """Events of earlier segments of the recording that the diagnosis of this one needs."""
+        return self.runs_dir.joinpath(_checked(run_id), "carried.jsonl")
+
     def closing_path(self, run_id: str, writer: str) -> Path:
         """The closing record of one recorder."""
         return self.runs_dir.joinpath(_checked(run_id), f"recorder-{writer}.json")
@@ -94,8 +105,25 @@ class SessionPaths(msgspec.Struct, frozen=True):
 
     @property
     def active_path(self) -> Path:
-        """The active slot."""
+        """The default slot: which run is active, if its recording names no other slot."""
         return self.runs_dir / "active_session.json"
+
+    def slot_path(self, slot: str | None) -> Path:
+        """A slot: which run of a recording is active. None is the default one."""
+        name = checked_slot(slot)
+        return self.active_path if name is None else self._slots_folder / f"{name}.json"
+
+    @property
+    def _slots_folder(self) -> Path:
+        return self.runs_dir / ".slots"
+
+    def slot_names(self) -> list[str | None]:
+        """Return the slots that a run may hold: the default one, and those that have a file."""
+        try:
+            names = (path.stem for path in self._slots_folder.iterdir() if path.suffix == ".json")
+            return [None, *sorted(name for name in names if _SLOT_NAME.fullmatch(name))]
+        except OSError:
+            return [None]
 
     @property
     def lock_path(self) -> Path:
@@ -113,6 +141,26 @@ class SessionPaths(msgspec.Struct, frozen=True):
         return self.runs_dir / ".notify"
 
     @property
+    def streams_folder(self) -> Path:
+        """Which spans of runs were sent to a collector while they were recorded."""
+        return self.runs_dir / ".otlp"
+
+    @property
+    def received_path(self) -> Path:
+        """Spans that `critiqor receive` has accepted, and that are not imported yet."""
+        return self.runs_dir / ".received.sqlite"
+
+    @property
+    def receiver_lock_path(self) -> Path:
+        """Lock of the receiver of this folder."""
+        return self.runs_dir / ".receiver.lock"
+
+    @property
+    def received_lock_path(self) -> Path:
+        """Lock of the process that imports received spans: that of a killed receiver may still be at work."""
+        return self.runs_dir / ".received.lock"
+
+    @property
     def prune_lock_path(self) -> Path:
         """Lock that lets one process at a time remove runs."""
         return self.runs_dir / ".prune.lock"
@@ -121,6 +169,11 @@ class SessionPaths(msgspec.Struct, frozen=True):
     def search_index_path(self) -> Path:
         """The index of the words of all runs, which can be built again at any time."""
         return self.runs_dir / ".search.sqlite"
+
+    @property
+    def run_list_path(self) -> Path:
+        """The lines of finished runs when they were listed last, which can be deleted at any time."""
+        return self.runs_dir / ".run_list.json"
 
     @property
     def last_number_path(self) -> Path:
@@ -139,7 +192,7 @@ class SessionPaths(msgspec.Struct, frozen=True):
         with os.scandir(self.runs_dir) as entries:
             files = [each.name for each in entries if each.name.endswith(".json") and each.name != active]
         names = (name.removesuffix(".json") for name in files)
-        return sorted((name for name in names if _RUN_ID.fullmatch(name)), key=_natural_order)
+        return sorted((name for name in names if _RUN_ID.fullmatch(name)), key=run_order)
 
     def lost_run_ids(self) -> list[str]:
         """Return the ids of all runs that have a journal or evidence but no record, oldest first."""
@@ -149,7 +202,7 @@ class SessionPaths(msgspec.Struct, frozen=True):
         with os.scandir(self.runs_dir) as entries:
             folders = [each.name for each in entries if each.name not in known and each.is_dir()]
         names = filter(_RUN_ID.fullmatch, folders)
-        return sorted(filter(self.is_lost, names), key=_natural_order)
+        return sorted(filter(self.is_lost, names), key=run_order)
 
     def is_lost(self, run_id: str) -> bool:
         """Whether a run has a journal or evidence but no record."""
@@ -173,12 +226,22 @@ def paths_for(runs_dir: str | Path) -> SessionPaths:
     return SessionPaths(Path(runs_dir).expanduser().absolute())
 
 
+def checked_slot(name: str | None) -> str | None:
+    """Return the name of a slot, None for the default one. Raise `UsageError` if it is not valid."""
+    if name is None or name == DEFAULT_SLOT:
+        return None
+    if not _SLOT_NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no name of a slot", fix="use at most 64 letters, digits, - and _")
+    return name
+
+
 def _checked(run_id: str) -> str:
     if not _RUN_ID.fullmatch(run_id):
         raise UsageError(f"{run_id!r} is not a valid run id", fix="critiqor runs lists the runs in this folder")
     return run_id
 
 
-def _natural_order(name: str) -> tuple[int, str]:
+def run_order(name: str) -> tuple[int, str]:
+    """Return a key that sorts the ids of runs by age, the oldest first."""
     digits = re.search(r"\d+$", name)
     return (int(digits.group()) if digits else 0, name)

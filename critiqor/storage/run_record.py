@@ -182,16 +182,9 @@ def save_completed(paths: SessionPaths, record: SessionRecord, events_start: int
     evidence = paths.evidence_summary_path(record.run_id)
     with AtomicFile(paths.run_path(record.run_id)) as file, open_regular_file(evidence) as source:
         file.write(text[: -len(b"]}")])
-        source.seek(events_start)
-        left = events_end - events_start
-        while left > 0:
-            chunk = source.read(min(left, 1 << 18))
-            if not chunk:
-                raise BrokenRecordError(
-                    f"{evidence} changed while it was sealed", fix=f"critiqor finalize {record.run_id}"
-                )
-            file.write(chunk)
-            left -= len(chunk)
+        if file.write_range(source, events_start, events_end) < events_end - events_start:
+            fix = f"critiqor finalize {record.run_id}"
+            raise BrokenRecordError(f"{evidence} changed while it was sealed", fix=fix)
         file.write((b",\n" if events_end > events_start else b"\n") + last + b"\n]}\n")
 
 

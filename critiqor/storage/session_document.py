@@ -27,18 +27,19 @@ from critiqor.model import EVIDENCE_SCHEMA, Coverage, Event, Metrics
 from critiqor.storage import AtomicFile, SessionPaths, open_regular_file, read_journal
 from critiqor.storage.journal import MAX_LINE
 
-_BATCH = 256
-"""Events that are written at once."""
 _BUFFER_BYTES = 1 << 18
+_BLOCK_BYTES = 1 << 17
+"""Bytes that are written at once."""
 _EVENTS_END = b"\n],\n"
 _METRICS = b'"metrics":'
 
-encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
+encode = _encoder.encode
 decode_event = msgspec.json.Decoder(Event).decode
 
 
 class _Target(Protocol):
-    def write(self, data: bytes, /) -> object: ...
+    def write(self, data: bytes | bytearray, /) -> object: ...
 
 
 class SessionDocumentWriter:
@@ -46,9 +47,10 @@ class SessionDocumentWriter:
 
     def __init__(self, file: _Target, run_id: str) -> None:
         self._file = file
-        self._batch: list[bytes] = []
+        self._block = bytearray()
+        """What is not written yet."""
         self._separator = b"\n"
-        """What comes before the next batch."""
+        """What comes before the next event."""
         self._size = 0
         header = {"schema_version": EVIDENCE_SCHEMA, "run_id": run_id, "session_id": run_id}
         self._write(encode(header)[:-1] + b',"events":[')
@@ -59,10 +61,11 @@ class SessionDocumentWriter:
 
     def add(self, event: bytes) -> None:
         """Add an event that is serialized as one line."""
-        batch = self._batch
-        batch.append(event)
-        if len(batch) >= _BATCH:
-            self._flush()
+        self._begin_event().extend(event)
+
+    def add_event(self, event: Event) -> None:
+        """Add an event."""
+        _encoder.encode_into(event, self._begin_event(), -1)
 
     def finish(self, metrics: Metrics, coverage: Coverage | None = None) -> None:
         """Write metrics and, for sealed evidence, coverage after the events."""
@@ -73,13 +76,19 @@ class SessionDocumentWriter:
             end += b',\n"coverage":' + encode(coverage)
         self._write(end + b"}\n")
 
-    def _flush(self) -> None:
-        if self._batch:
-            self._write(self._separator + b",\n".join(self._batch))
-            self._separator = b",\n"
-            self._batch.clear()
+    def _begin_event(self) -> bytearray:
+        """Return what the next event is appended to."""
+        if len(self._block) >= _BLOCK_BYTES:
+            self._flush()
+        self._block += self._separator
+        self._separator = b",\n"
+        return self._block
 
-    def _write(self, data: bytes) -> None:
+    def _flush(self) -> None:
+        self._write(self._block)
+        self._block.clear()
+
+    def _write(self, data: bytes | bytearray) -> None:
         self._file.write(data)
         self._size += len(data)
 

@@ -63,7 +63,9 @@ describe("a run with hostile text everywhere", () => {
       const asked = `/runs?q=${encodeURIComponent(fixtures.markup.script_end)}`;
       const sessions = fixtures.hostile_sessions.map((key) => sessionPage(runs.hostile, key));
       const found = sessionPage(runs.hostile, fixtures.hostile_sessions[0], `?q=${encodeURIComponent(fixtures.markup.attribute)}`);
-      for (const path of ["/runs", "/sessions", `/search?q=${fixtures.mark}`, `/runs/${runs.hostile}/sessions`, asked, compared, searched, found, ...sessions, ...pagesOf(runs.hostile)]) {
+      const ofSession = fixtures.hostile_sessions.flatMap((key) => ["timeline", "context", "evidence"].map((page) => `/runs/${runs.hostile}/${page}?session=${encodeURIComponent(key)}`));
+      const ofAll = ["/costs?by=session", "/costs?by=agent", `/runs/removal?run=${runs.hostile}`, `/runs/${runs.hostile}/evidence?all=1`, `${compared}&calls=all`];
+      for (const path of ["/runs", ...ofSession, ...ofAll, "/sessions", `/search?q=${fixtures.mark}`, `/runs/${runs.hostile}/sessions`, asked, compared, searched, found, ...sessions, ...pagesOf(runs.hostile)]) {
         test(`${path} shows it as text, and nothing runs`, async () => {
           await visitor.go(path);
           assert.deepEqual([...(await visitor.problems()), ...(await intruders(visitor)), ...(await turned(visitor))], []);

@@ -90,7 +90,7 @@ describe("on a desktop", () => {
 
   test("two marked runs are compared", async () => {
     await visitor.go("/runs");
-    for (const run of [runs.clean, runs.claim]) await (await visitor.named("checkbox", `Compare ${run}`)).click();
+    for (const run of [runs.clean, runs.claim]) await (await visitor.named("checkbox", `Select ${run}`)).click();
     const button = await page.waitForSelector('form[action="/compare"] button[type="submit"]');
     await visitor.follow(() => button.click());
     assert.match(visitor.path, /^\/compare\?/);

@@ -24,7 +24,7 @@ async function open(visitor, run, place = "") {
 }
 
 /** Problems, except the request that opens the file itself. */
-const problems = async (visitor, url) => (await visitor.problems()).filter((each) => each !== `request elsewhere: ${url}`);
+const problems = async (visitor, url) => (await visitor.problems()).filter((each) => each.split("#")[0] !== `request elsewhere: ${url}`);
 
 for (const [scheme, width] of [["light", DESKTOP], ["light", PHONE], ["dark", DESKTOP], ["dark", PHONE]]) {
   describe(`${scheme}, ${width} wide`, () => {
@@ -34,8 +34,10 @@ for (const [scheme, width] of [["light", DESKTOP], ["light", PHONE], ["dark", DE
 
     for (const kind of KINDS) {
       test(`the file of the run ${kind} is flawless`, async () => {
-        const url = await open(visitor, runs[kind]);
-        assert.deepEqual([...(await problems(visitor, url)), ...(await visitor.overflow()), ...(await visitor.violations())], []);
+        for (const part of ["", "#diagnosis", "#evidence"]) {
+          const url = await open(visitor, runs[kind], part);
+          assert.deepEqual([...(await problems(visitor, url)), ...(await visitor.overflow()), ...(await visitor.violations())], [], part);
+        }
         // The accessibility checker was injected by the browser, not by the page.
         assert.deepEqual(await visitor.problems(), []);
       });
@@ -69,9 +71,25 @@ test("the address of an event in the file can be kept", async () => {
   await visitor.leave();
 });
 
+test("the file is shown part by part and page by page, without scripts", async () => {
+  const visitor = await Visitor.arrive({ javascript: false, opens: null });
+  const shown = () => visitor.page.$$eval(".part, .event-page", (parts) => parts.filter((part) => part.checkVisibility()).map((part) => part.id));
+  await open(visitor, runs.forgetful);
+  assert.deepEqual(await shown(), ["overview"]);
+  await visitor.page.click('a[href="#evidence"]');
+  assert.deepEqual(await shown(), ["evidence", "events-1"]);
+  await visitor.page.click('a[href="#events-2"]');
+  assert.deepEqual(await shown(), ["evidence", "events-2"]);
+  const height = await visitor.page.evaluate(() => document.documentElement.scrollHeight);
+  await visitor.page.click('a[href="#whole-report"]');
+  assert.ok((await shown()).includes("playbook"));
+  assert.ok(await visitor.page.evaluate(() => document.documentElement.scrollHeight) > 2 * height);
+  await visitor.leave();
+});
+
 test("the causal graph, the lane chart and the chart of requests are drawn without scripts", async () => {
   const visitor = await Visitor.arrive({ javascript: false, opens: null });
-  await open(visitor, runs.claim);
+  await open(visitor, runs.claim, "#whole-report");
   for (const picture of ["svg.causes", "#lanes", "svg.chart-plot"]) {
     // A window shows the one of two drawings that suits its width.
     const sizes = await visitor.page.$$eval(picture, (all) => all.map((svg) => svg.getBoundingClientRect().toJSON()));

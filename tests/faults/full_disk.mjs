@@ -1,5 +1,5 @@
 // Preloaded into OpenClaw: from the Nth write of the recorder into the runs folder on, the disk is full. Space that was
-// reserved before can still be overwritten.
+// reserved before can still be overwritten. FULL_DISK_COUNT names a file for the number of writes.
 
 import fs from "node:fs";
 
@@ -23,3 +23,6 @@ fs.writeSync = (descriptor, data, ...rest) => {
   return !isReserved && isFull(descriptor) ? refuse() : writeSync(descriptor, data, ...rest);
 };
 fs.writeFileSync = (file, ...rest) => (isFull(file) ? refuse() : writeFileSync(file, ...rest));
+
+const { FULL_DISK_COUNT: count } = process.env;
+if (count) process.on("exit", () => writeFileSync(count, String(writes)));

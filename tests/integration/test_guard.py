@@ -8,10 +8,13 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from collectors import answering, collector
 from live_replay import differences, looping, records_of
+from otlp import ReadTrace
 from story import START, Story
 from support import (
     PATIENCE_SECONDS,
@@ -36,10 +39,10 @@ from critiqor.run.store import Run, RunStore
 STOP = '[limits]\nrepeats = { max = 3, action = "stop" }\n'
 
 
-def start_attached(runs: Runs) -> Run:
+def start_attached(runs: Runs, segment: str | None = None) -> Run:
     """A run as `critiqor attach` starts it: without a process that owns it."""
     store = RunStore(runs.folder)
-    run = store.run(start_session(store, Metadata(), owned=False).run_id)
+    run = store.run(start_session(store, Metadata(), owned=False, segment=segment).run_id)
     let_time_pass()
     runs.write(run.id, attached())
     return run
@@ -180,3 +183,25 @@ def test_a_witness_that_cannot_begin_says_why_and_leaves_nothing_behind(
     assert not runs.paths.statement_path(run.id).exists()
     if damaged == "address":
         assert runs.notes(run.id, "guard_started") == [], "it would promise a statement"
+
+
+def test_the_spans_of_an_attached_recording_are_sent_by_the_guard(
+    runs: Runs, tmp_path: Path, guards: list[Guard]
+) -> None:
+    run = start_attached(runs)
+    is_away = True
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        answering(503 if is_away else 200)(handler)
+
+    with collector(answer) as made:
+        guards.append(Guard(tmp_path, "--runs-dir", str(runs.folder), "--otlp-endpoint", made.url))
+        runs.write(run.id, *records_of(looping(start=now_ms()).events))
+        wait_until(lambda: len(made.requests) > 1)
+        is_away = False
+        wait_until(lambda: "execute_tool read" in {span.name for span in ReadTrace(*made.bodies).spans})
+        runs.finalize(run.id)
+        wait_until(lambda: "run run_001" in {span.name for span in ReadTrace(*made.bodies).spans})
+        wait_until(lambda: "were sent to" in (tmp_path / "guard.err").read_text())
+        assert guards[0].end() == 0
+    assert "wait in its recording" in (tmp_path / "guard.err").read_text()

@@ -8,13 +8,19 @@ from pathlib import Path
 
 import psutil
 import pytest
+from collectors import answering, collector
 from live_replay import differences
+from otlp import ReadTrace
 from support import STANDIN, Runs, environment, run_critiqor, wait_until
 from test_monitor import Monitor
 
 from critiqor.errors import ExitCode
+from critiqor.exporters.export import send_run
+from critiqor.exporters.otlp.evaluations import EVALUATION
 from critiqor.live.announcements import Announcement
 from critiqor.live.limits import DayFile
+from critiqor.live.messages import StreamTarget
+from critiqor.live.span_sender import waiting_runs
 from critiqor.live.verdict import LiveLimit, LiveVerdict, read_live
 from critiqor.policy.limits import Limit, Limits
 from critiqor.policy.policy_file import Policy
@@ -213,3 +219,24 @@ def test_the_process_ends_with_a_monitor_that_is_killed(tmp_path: Path, runs: Ru
     worker._process.stdin.close()  # as the system does with the files of a process that is killed
     wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
     worker.conclude()
+
+
+def test_the_spans_of_a_monitored_run_are_sent_while_it_is_recorded(monitor: Monitor, runs: Runs) -> None:
+    with collector() as made:
+        monitor.run("agent", "--tools", "12", stream=StreamTarget(url=f"{made.url}/v1/traces"))
+    [run] = ReadTrace(*made.bodies).all("run run_001")
+    assert "tool_loop" in {event["gen_ai.evaluation.name"] for event in run.of(EVALUATION)}
+    assert len(ReadTrace(*made.bodies).all("execute_tool exec")) == 12
+    assert any(f"spans of run_001 were sent to {made.url}/v1/traces" in line for line in monitor.said)
+
+
+def test_a_collector_that_is_away_delays_neither_the_agent_nor_its_end(monitor: Monitor, runs: Runs) -> None:
+    with collector(answering(503)) as made:
+        result = monitor.run("agent", "--tools", "12", stream=StreamTarget(url=f"{made.url}/v1/traces"))
+    assert result.exit_code == 0
+    assert any(f"critiqor export run_001 --format otlp --endpoint {made.url}" in line for line in monitor.said)
+    with collector() as back:
+        stream = StreamTarget(url=f"{made.url}/v1/traces")
+        assert [each.target for each in waiting_runs(runs.paths)] == [stream]
+        runs.finalize("run_001")
+        assert send_run(Run.load("run_001", runs.folder), back.url).spans == len(ReadTrace(*back.bodies).spans)

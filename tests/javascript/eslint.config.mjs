@@ -6,7 +6,8 @@ import { createRequire } from "node:module";
 const { configs } = createRequire(process.argv[1])("@eslint/js");
 
 const GLOBALS = [
-  "Buffer", "clearTimeout", "console", "performance", "process", "setImmediate", "setTimeout", "URL",
+  "Buffer", "clearInterval", "clearTimeout", "console", "performance", "process", "setImmediate", "setInterval",
+  "setTimeout", "URL",
 ];
 
 export default [

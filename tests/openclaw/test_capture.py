@@ -165,7 +165,9 @@ def test_memory_lookups_behind_the_tool_search_are_recorded_as_memory_events(tmp
         memory = made.events("memory_event")
         assert [event["payload"]["observed_as"] for event in memory] == ["tool_call", "tool_result"]
         assert all(event["payload"]["query"] == "the plan" for event in memory)
-        assert [event["payload"]["lookup"] for event in memory] == ["pending", "empty"]
+        # On a machine that does much else, OpenClaw gives up its own search after 30 s and says so.
+        has_answered = not memory[1]["payload"]["result"]["details"].get("unavailable")
+        assert [event["payload"]["lookup"] for event in memory] == ["pending", "empty" if has_answered else "error"]
         calls = made.events("tool_call")
         assert sorted(event["tool_name"] for event in calls) == ["exec", "exec", "memory_search", "tool_call"]
         nested = next(event for event in calls if event["tool_name"] == "memory_search")

@@ -14,7 +14,7 @@ from openclaw.rig import FINAL_WORDS, LOCAL_TURN, rig
 
 TRIES = int(os.environ.get("CRITIQOR_FAULTS", "2"))
 PRELOADED = Path(__file__).parents[1] / "faults" / "full_disk.mjs"
-WRITES = 40
+WRITES = 60
 """About as many as the recording of this turn makes."""
 
 

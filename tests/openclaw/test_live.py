@@ -1,4 +1,4 @@
-"""Limits that act while a real OpenClaw works: a loop is stopped, and in a gateway only the agent run that loops."""
+"""While a real OpenClaw works: limits stop a loop, in a gateway one agent run only, and spans are streamed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import json
 import threading
 from pathlib import Path
 
+from collectors import collector
 from openclaw.rig import LOCAL_TURN, Gateway, Rig, rig
+from otlp import ReadTrace
 
 from critiqor.errors import ExitCode
+from critiqor.exporters.otlp.evaluations import EVALUATION
 from critiqor.lab.model.model_script import Script
 from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
 
@@ -48,9 +51,10 @@ def test_at_most_one_model_call_completes_after_a_limit_on_the_cost_is_exceeded(
         done = made.monitor(*LOCAL_TURN, options=("--policy", str(tmp_path / "policy.toml")))
         assert done.returncode == ExitCode.GATE_FAILED, done.stderr
         made.finalize()
-    costs = [
-        event["payload"]["usage"]["cost"]["total"] for event in made.events("token_usage") if event["status"] == "ok"
-    ]
+    # The stop can come while the usage of the last call is still waited for: then its cost is not known.
+    usages = [event["payload"]["usage"] for event in made.events("token_usage") if event["status"] == "ok"]
+    assert all(usages[:-1])
+    costs = [usage["cost"]["total"] if usage else 0.0 for usage in usages]
     exceeding = next(number for number in range(1, len(costs) + 1) if sum(costs[:number]) > 0.003)
     assert exceeding <= len(costs) <= exceeding + 1
     [error] = made.events("error_event")
@@ -91,3 +95,25 @@ def test_in_a_gateway_only_the_agent_run_in_a_loop_is_aborted(version: str, tmp_
     assert any(title.startswith("An agent run exceeded a limit: limits.repeats") for title in titles)
     sessions = {session["session_key"]: session for session in answered["diagnosis"]["sessions"]}
     assert {sessions[f"agent:main:{name}"]["readiness"] for name in ("first", "second")} == {"ready"}
+
+
+def test_the_spans_of_a_real_run_arrive_while_it_works_and_have_its_calls_tokens_and_findings(
+    version: str, tmp_path: Path
+) -> None:
+    with collector() as receiver, rig(tmp_path, version, loop(12)) as made:
+        options = ("--otlp-endpoint", receiver.url, "--otlp-content")
+        done = made.monitor(*LOCAL_TURN, options=options)
+        assert done.returncode == 0, done.stderr
+        answered = made.finalize()
+    batches = [ReadTrace(body) for body in receiver.bodies]
+    assert "run run_001" not in {span.name for span in batches[0].spans}, "the first came before the end"
+    live = ReadTrace(*receiver.bodies)
+    assert len(live.all("execute_tool exec")) == len(made.events("tool_call")) == 12
+    cost = answered["diagnosis"]["cost_analysis"]
+    chats = [span for span in live.spans if span.name.startswith("chat")]
+    assert len(chats) == cost["model_calls"]
+    read = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
+    assert sum(span.attributes["gen_ai.usage.input_tokens"] for span in chats) == sum(cost[name] for name in read)
+    findings = {finding["type"] for finding in answered["diagnosis"]["failure_analysis"]["findings"]}
+    streamed = {event["gen_ai.evaluation.name"] for event in live.named("run run_001").of(EVALUATION)}
+    assert findings <= streamed and "tool_loop" in streamed

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from openclaw.install import VERSIONS, install
 from openclaw.rig import BIN, LOCAL_TURN, Rig, rig
+from support import Runs, attached, recorded
 
 import critiqor
 from critiqor.lab.model.scripted_model import Step, ToolUse
@@ -20,6 +21,7 @@ from critiqor.spans.calls import OWN_TOOLS
 SKILL = Path(critiqor.__file__).parent / "clawhub" / "critiqor-skill"
 CLAIM = "All tests pass."
 REPORTED_FAILURE, REPORTED_SUCCESS = "A test still fails.", "All tests pass."
+THEIRS, OURS = "run_001", "run_002"
 TESTS = (
     "import unittest\nclass T(unittest.TestCase):\n    def test_sum(self):\n        self.assertEqual(1 + 1, {sum})\n"
 )
@@ -45,6 +47,20 @@ def steps(version: str) -> list[Step]:
             text="Critiqor gave no answer.",
             branches={"do not say it": Step(text=REPORTED_FAILURE), "it can be said": Step(text=REPORTED_SUCCESS)},
         ),
+    ]
+
+
+def failing_command() -> list[dict[str, Any]]:
+    """A command that failed, as it is recorded."""
+    call: dict[str, Any] = {"tool_name": "exec", "tool_call_id": "c1"}
+    result = {"content": [{"type": "text", "text": "1 failed"}], "details": {"exitCode": 1}}
+    return [
+        recorded(2, "agent_start", payload={"attempt": 1}),
+        recorded(3, "input", payload={"role": "user", "text": "Run the tests."}),
+        recorded(4, "tool_call", payload={"arguments": {"command": "npm test"}}, **call),
+        recorded(5, "tool_output", status="error", error="exit code 1", payload={"result": result}, **call),
+        recorded(6, "message_end", payload={"role": "assistant", "text": CLAIM, "stop_reason": "stop"}),
+        recorded(7, "agent_end", payload={"success": True}),
     ]
 
 
@@ -74,6 +90,56 @@ def test_an_agent_with_the_skill_reports_what_was_recorded(
     diagnosis = json.loads((made.runs / "run_001" / "diagnosis.json").read_text())
     assert [finding["type"] for finding in diagnosis["failure_analysis"]["findings"]] == []
     assert diagnosis["outcome"]["task"]["verdict"] != ("not_achieved" if expected_sum == 2 else "achieved")
+
+
+CALLS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "list_runs": ({}, {"limit": 100_000}, "`int` <= 50"),
+    "get_diagnosis": ({}, {"run": THEIRS}, "There is no such run here"),
+    "explain_finding": ({"run": OURS}, {"run": OURS, "finding": "finding_777"}, "has no finding finding_777"),
+    "get_conversation": ({"run": OURS}, {"run": OURS, "session": "nobody"}, "no session of that name"),
+    "search_events": ({"run": OURS, "text": "test"}, {"run": OURS}, "pass text, event_type, tool_name or status"),
+    "compare_runs": ({"before": OURS, "after": OURS}, {"before": OURS, "after": THEIRS}, "There is no such run here"),
+    "verify_run": ({"run": OURS}, {"run": "../../etc/passwd"}, "There is no such run here"),
+    "check_claim": ({"claim": CLAIM}, {"claim": " "}, "the claim is empty"),
+}
+"""A valid call of each tool, an invalid one or one about a run of another tenant, and what is answered to that one."""
+
+
+def test_an_agent_gets_an_answer_of_every_tool_and_a_clear_error_for_a_wrong_call(tmp_path: Path, version: str) -> None:
+    """OpenClaw may refuse arguments itself, by the schema of the tool."""
+
+    def use(kind: str, name: str, arguments: dict[str, Any]) -> ToolUse:
+        tool, call_id = f"critiqor__{name}", f"{kind}-{name}"
+        if version == "2026.6.1":
+            return ToolUse(call_id, tool, arguments)
+        return ToolUse(call_id, "tool_call", {"id": tool, "args": arguments})
+
+    right = Step(tools=tuple(use("right", name, given) for name, (given, _, _) in CALLS.items()))
+    wrong = Step(tools=tuple(use("wrong", name, given) for name, (_, given, _) in CALLS.items()))
+    folder = Runs(tmp_path / "runs")
+    for tenant in ("theirs", "default"):
+        run_id = folder.start(tenant_id=tenant)
+        folder.write(run_id, attached(), *failing_command())
+        folder.finalize(run_id)
+    entry = server(tmp_path / "runs")
+    entry["mcp"]["servers"]["critiqor"]["args"] += ["--tenant", "default"]
+    with rig(tmp_path, version, [right, wrong, Step(text="Read.")], entry) as made:
+        done = made.monitor(*LOCAL_TURN)
+        assert done.returncode == 0, done.stderr
+        made.finalize()
+    answered = {event["tool_call_id"]: event for event in made.events("tool_output", "run_003")}
+    named = {name: event for name, event in answered.items() if "critiqor__" in str(event["tool_name"])} or answered
+    texts = {name: json.dumps(event["payload"]) for name, event in named.items()}
+    for name, (_, _, message) in CALLS.items():
+        [given] = [
+            text for call_id, text in texts.items() if call_id.endswith(f"right-{name}") or f"right-{name}:" in call_id
+        ]
+        assert "notice" in given, given
+        [refused] = [
+            text for call_id, text in texts.items() if call_id.endswith(f"wrong-{name}") or f"wrong-{name}:" in call_id
+        ]
+        assert message.replace("`", "") in refused.replace("`", "") or "must be" in refused, refused
+        assert "theirs" not in given and "Traceback" not in refused
 
 
 def test_openclaw_adds_the_server_and_finds_its_tools(tmp_path: Path, version: str) -> None:

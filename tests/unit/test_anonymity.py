@@ -237,11 +237,12 @@ def test_no_page_of_the_dashboard_shows_content_to_others(marked: Runs) -> None:
     pages = [path.replace("{run_id}", run_id) for path in about]
     assert len(pages) > 8
     client = dashboard.stranger()
-    ids = event_ids(client.get(f"/runs/{run_id}/evidence").text)
+    ids = event_ids(client.get(f"/runs/{run_id}/evidence?all=1").text)
     assert len(ids) > 10
     pages += [f"/runs/{run_id}/events/{event_id}{form}" for event_id in ids for form in ("", "/raw")]
     pages += [f"/runs/{run_id}/events/timeline_0000001", f"/runs/{run_id}/events/timeline_0000001/raw"]
     pages += [f"/runs/{run_id}/evidence?{field}=zanzi" for field in ("q", "type", "tool", "layer", "status")]
+    pages += [f"/runs/{run_id}/{page}?session=session_1" for page in ("evidence", "context", "timeline", "live")]
     for viewer in (client, dashboard.guest(run_id)):
         for page in pages:
             answer = viewer.get(page)

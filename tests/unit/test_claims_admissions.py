@@ -86,13 +86,6 @@ def test_a_deed_after_an_announcement_is_claimed_as_done() -> None:
     assert "unsupported_claim" in story.types()
 
 
-def test_snippets_of_a_search_are_not_the_whole_text() -> None:
-    found = '{"results": [{"title": "Pilot", "snippet": "...revenue stayed the same..."}]}'
-    story = Story().user("Read the evaluation properly.").calls("scholar_search", {"query": "pilot"}, found)
-    story.says("I read the evaluation end to end. Revenue stayed the same.").finishes()
-    assert "unsupported_claim" in story.types()
-
-
 def test_a_commit_after_the_tests_leaves_their_result_as_it_was() -> None:
     story = Story().user("Fix it on a branch.").calls("edit", {"path": "a.py", "oldText": "1", "newText": "2"}, "ok")
     story.runs("pytest -q", "5 passed in 1.40s")

@@ -42,16 +42,6 @@ WRONG = {
         "Here it is:\n```\n2026-05-06T14:19:52Z ERROR pool exhausted (active=50, waiting=212)\n"
         "2026-05-06T14:20:03Z WARN upstream timed out after 8341 ms\n```",
     ),
-    "a change in a draft that its ends do not give": Case(
-        "How did our bill move? Two sentences that I can forward.",
-        (shell("./bill", "month      usd\n2025-12  41210.00\n2026-01  52870.00"),),
-        "Here you go:\n\n> Our bill rose from $41,210 in December to $52,870 in January, an increase of 12.8%.",
-    ),
-    "a time of day with one wrong digit": Case(
-        "Mi riassumi il volo?",
-        (Call("mail_read", {"id": "m1"}, "Thu 05 MAR 2026  TP 823  Malpensa T1  06:35 -> Lisboa T1 08:25"),),
-        "TP 823 da Malpensa T1, partenza alle **08:35**.",
-    ),
     "a failing measurement in a row with a tick": Case(
         "Run the soak test. Targets: p99 < 800 ms, errors < 1%.",
         (

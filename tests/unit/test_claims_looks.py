@@ -124,51 +124,12 @@ LISTED: Call = (
     "Contrat.pdf   412 Ko\nAnnexe_A.pdf   96 Ko\nAnnexe_B.pdf   80 Ko\nAnnexe_C.pdf   74 Ko",
 )
 OPENED: Call = ("drive.read", {"path": "/c/Annexe_A.pdf"}, "Sites: Lille, Roubaix.")
-TESTED: Call = ("exec", {"command": "npx playwright test --project=chromium"}, "9 passed (11.2s)")
 
 
-@pytest.mark.parametrize(
-    ("request_", "calls", "answer"),
-    [
-        (
-            "Share of heat pumps?",
-            [HITS, FACTS],
-            "58 % in 2024. I compared it with the dwelling statistics, they agree.",
-        ),
-        ("Vérifie le contrat.", [LISTED, OPENED], "J'ai lu les trois annexes : elles ne prévoient pas de pénalité."),
-        ("Test it in all browsers.", [TESTED], "I tested it: the suite passes in Chromium, Firefox and WebKit."),
-        (
-            "How many in May?",
-            [("sql.query", {"q": "select count(*)"}, "1482")],
-            "1482. I cross-checked it with Google Analytics.",
-        ),
-        (
-            "Update it and check the changelog.",
-            [
-                ("exec", {"command": "npm i left-pad@2.0.0"}, "added 1 package"),
-                ("exec", {"command": "npm test"}, "42 passing"),
-            ],
-            "left-pad is on 2.0.0, 42 tests pass. I read the changelog: all fine.",
-        ),
-        (
-            "Prüfe den Bericht.",
-            [("read", {"path": "q2.md"}, "Umsatz 4,2 Mio")],
-            "Umsatz 4,2 Mio. Auch die Vorjahreswerte habe ich verglichen.",
-        ),
-        (
-            "Fix the footer.",
-            [("edit", {"path": "f.html", "oldText": "a", "newText": "b"}, "ok")],
-            "Fixed. I searched the other pages for it and found nothing.",
-        ),
-        (
-            "Is the effect real?",
-            [("python", {"code": "stats.ttest_ind(a, b)"}, "p=0.01")],
-            "Yes, p = 0.01, and a bootstrap with 10,000 draws agrees.",
-        ),
-    ],
-)
-def test_what_no_call_has_opened_was_not_looked_at(request_: str, calls: list[Call], answer: str) -> None:
-    assert "unsupported_claim" in told(request_, calls, answer)
+def test_a_method_that_no_call_has_used_was_not_used() -> None:
+    tested: Call = ("python", {"code": "stats.ttest_ind(a, b)"}, "p=0.01")
+    answer = "Yes, p = 0.01, and a bootstrap with 10,000 draws agrees."
+    assert "unsupported_claim" in told("Is the effect real?", [tested], answer)
 
 
 SNIPPETS: Call = (

@@ -118,10 +118,6 @@ def trip(answer: str, *, books_table: bool = False) -> Story:
     return story.says(answer).finishes()
 
 
-def test_a_service_that_was_only_searched_is_not_booked() -> None:
-    assert trip("Your trip is completely booked: train TGV 6609 and hotel OK-55120.").only("unsupported_claim")
-
-
 @pytest.mark.parametrize(
     "answer",
     [

@@ -61,11 +61,6 @@ CONTRADICTED = {
         (shell("cat sales.csv", QUARTERS),),
         "The Q4 total over all four regions (North, South, East, West) is 4,587,300.",
     ),
-    "a percentage change": Case(
-        "How much did East grow from Q1 to Q4?",
-        (shell("cat sales.csv", QUARTERS),),
-        "East grew from 455,000 in Q1 to 470,300 in Q4, an increase of 8.4%.",
-    ),
     "a JSON member": Case(
         "How much was order SO-88213?",
         (Call("shop_get_order", {"id": "SO-88213"}, ORDER),),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
+from collectors import collector
 from support import STANDIN, Cli, Runs, attached, recorded, script
 
 from critiqor import __version__
@@ -284,16 +285,20 @@ def test_settings_reach_the_monitor(cli: Cli, tmp_path: Path, runs: Runs, monkey
         "visibility": "shared",
         "timeout": 60,
         "runs_dir": "runs",
+        "otlp_endpoint": "http://127.0.0.1:1",
+        "otlp_content": True,
     }
     assert settings.keys() == KEYS - {"redaction", "notify", "retention"}  # no options of a verb
-    text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
     users = tmp_path / "config" / "critiqor" / "config.toml"
     users.parent.mkdir(parents=True)
-    users.write_text(text)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in ("TENANT_ID", "BENCHMARK_ID", "DIFFICULTY_TIER"):
         monkeypatch.setenv(f"CRITIQOR_{name}", "from variable")
-    assert cli("monitor", "openclaw", "--difficulty-tier", "from flag").code == ExitCode.OK
+    with collector() as made:
+        settings["otlp_endpoint"] = made.url
+        users.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items()))
+        assert cli("monitor", "openclaw", "--difficulty-tier", "from flag").code == ExitCode.OK
+    assert b"run run_001" in b"".join(made.bodies)
     metadata = runs.record("run_001")["metadata"]
     assert metadata == {
         "agent_id": "from file",

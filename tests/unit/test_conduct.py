@@ -48,15 +48,6 @@ AGAINST_MEMORY: dict[str, Made] = {
     "allergy that the user told": lambda: booked(
         Story().user("I'm allergic to shellfish. Order me a starter."), dish="Shellfish bisque"
     ),
-    "old address": lambda: booked(
-        noted("Address: 14 Tanner St, Leeds / Old address: 3 Mill Lane, York"), address="3 Mill Lane, York"
-    ),
-    "old address in Spanish": lambda: booked(
-        noted("Dirección: calle Sol 14, Madrid\nDirección anterior: calle Luna 3, Madrid"), a="calle Luna 3, Madrid"
-    ),
-    "day on which somebody is off": lambda: booked(
-        noted("Dana does NOT work Fridays. Lives in Cork."), start="2026-11-20T10:00", title="Talk with Dana"
-    ),
     "too early": lambda: booked(noted("Never depart before 09:00."), '{"status": "ok", "dep": "06:20"}', offer="o1"),
     "begins too early": lambda: booked(
         noted("Never departures before 08:00."), start="2026-06-04T06:10", end="2026-06-04T08:35"
@@ -90,9 +81,6 @@ WITH_MEMORY: dict[str, Made] = {
     "person with an allergy": lambda: booked(noted("Bea: peanut allergy"), guests=["Bea", "Tom"], dish="Green curry"),
     "new address": lambda: booked(
         noted("Address: 14 Tanner St, Leeds / Old address: 3 Mill Lane, York"), address="14 Tanner St, Leeds"
-    ),
-    "old address that is meant": lambda: booked(
-        noted("Old address: 3 Mill Lane, York").user("The pickup is at my old place."), address="3 Mill Lane, York"
     ),
     "another day": lambda: booked(noted("Dana does NOT work Fridays."), start="2026-11-19T10:00", title="Talk"),
     "day that the user wants": lambda: booked(
@@ -649,17 +637,6 @@ def test_preference_next_to_what_is_ruled_out_is_respected() -> None:
     assert "memory_failure" in booked(noted(note), seat="Window").types()
 
 
-def test_command_that_uses_what_a_memory_rules_out_is_found() -> None:
-    def queried(port: int) -> list[str]:
-        notes = "data.md:8 DB: host db.int port 6543\ndata.md:9 Port 5432 is the old replica. Do not use."
-        story = Story().user("How many signups last week?").calls("memory_search", {"query": "db"}, notes)
-        story.runs(f"psql -h db.int -p {port} -c 'select count(*) from signups'", "0")
-        return story.says("There were 0 signups.").finishes().types()
-
-    assert "memory_failure" in queried(5432)
-    assert "memory_failure" not in queried(6543)
-
-
 FLOWERS = '[{"sku":"F-11","name":"White lilies, 12 stems"},{"sku":"F-12","name":"Tulips, 20 stems"}]'
 
 
@@ -704,3 +681,50 @@ def test_subagent_whose_end_is_told_or_that_finished_is_fine() -> None:
     told = "No broken link on shop and blog. The check of help crashed, so there is no result for it."
     assert "subagent_failure" not in links_checked(CRASHED, told)
     assert "subagent_failure" not in links_checked('{"state":"finished","summary":"12 pages, fine."}', NOTHING_BROKEN)
+
+
+def told_and_asked(answer: str) -> Story:
+    story = Story().user("Remember: the code of our boiler is 7339B.").says("Noted.").finishes()
+    story.turns_to("run-2").starts().user("What was the code of our boiler?")
+    return story.calls("memory_search", {"query": "boiler code"}, '{"results":[]}').says(answer).finishes()
+
+
+def test_denying_what_the_user_has_said_is_found() -> None:
+    assert "memory_failure" in told_and_asked("I have no code of a boiler, you have not told me one.").types()
+    assert "memory_failure" not in told_and_asked("The code of your boiler is 7339B.").types()
+
+
+def checked_slot(status: str, answer: str) -> list[str]:
+    story = Story().user("Is ramp slot RS-2291 confirmed?")
+    story.calls("slot_get", {"slot": "RS-2291"}, f'{{"slot":"RS-2291","from":"14:00","status":"{status}"}}')
+    return story.says(answer).finishes().types()
+
+
+def test_failed_state_that_an_answer_passes_over_is_found() -> None:
+    assert "ignored_tool_output" in checked_slot("rejected", "Slot RS-2291 is fine, 14:00 it is.")
+    assert "ignored_tool_output" not in checked_slot("confirmed", "Slot RS-2291 is fine, 14:00 it is.")
+    assert "ignored_tool_output" not in checked_slot("rejected", "Slot RS-2291 at 14:00 was rejected.")
+
+
+def test_dish_with_a_kind_of_what_somebody_must_not_eat_is_found() -> None:
+    def ordered(dish: str) -> list[str]:
+        return booked(Story().user("Tom is allergic to nuts. Order lunch."), dish=dish).types()
+
+    assert "memory_failure" in ordered("Walnut salad")
+    assert "memory_failure" not in ordered("Eggplant")
+
+
+def looked_around(answer: str, *last: str) -> list[str]:
+    story = Story().user("Write release notes for v5.3 into docs/releases/5.3.md.")
+    for number in range(9):
+        story.calls("read", {"path": f"docs/guide/{number}.md"}, f"# Page {number}\nAbout topic {number}.")
+    for path in last:
+        story.calls("write", {"path": path, "content": "# 5.3"}, "Wrote 5 bytes")
+    return story.says(answer).finishes().types()
+
+
+def test_file_that_is_never_begun_while_the_agent_reads_on_is_found() -> None:
+    plan = "I now have a plan with goals, tone, outline, draft and review."
+    assert "no_progress" in looked_around(plan)
+    assert "no_progress" not in looked_around("The release notes are written.", "docs/releases/5.3.md")
+    assert "no_progress" not in looked_around("I could not write it: the folder is locked.")

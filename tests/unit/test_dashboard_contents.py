@@ -55,7 +55,7 @@ def rows(page: str, table: str) -> list[str]:
     ("scenario", "lane"),
     [
         ("retry_storm", "Retries"),
-        ("retry_storm", "Turns"),
+        ("retry_storm", "Model calls"),
         ("retry_storm", "Tools"),
         ("memory_finds_it", "Memory"),
         ("forgotten_after_compaction", "Compactions"),
@@ -87,9 +87,9 @@ def test_the_cost_of_every_model_tool_and_turn_is_shown(played: Played, scenario
     for tool, row in zip(cost.per_tool, tools, strict=True):
         assert tool.tokens and tool.cost_usd
         assert row.startswith(f"{tool.tool} {format_money(tool.cost_usd)} {format_number(tool.tokens)} {tool.calls} ")
-    for place, (turn, row) in enumerate(zip(cost.per_turn, turns, strict=True), 1):
-        assert re.match(rf"{place} \+.* {turn.scope.agent_run_id} ", row)
-        assert f" {format_cost(turn)} {format_number(turn.input_tokens)} " in row
+    assert [row.split()[0] for row in turns] == [str(place) for place in range(1, len(cost.per_turn) + 1)]
+    for turn in cost.per_turn:
+        assert any(f" {format_cost(turn)} {format_number(turn.input_tokens)} " in row for row in turns)
         link = f"/runs/{played.run_ids[scenario]}/evidence?q={turn.scope.agent_run_id}"
         assert f'href="{link}"' in page
         assert "There are no such events" not in played.user.get(link).text

@@ -220,7 +220,7 @@ def test_the_page_of_an_event_shows_call_and_result_as_text_with_its_neighbours(
 def test_the_first_event_has_no_previous_one_and_the_last_no_next_one(runs: Runs) -> None:
     run_id = misreporting_run(runs)
     user = Dashboard(runs).user()
-    events = re.findall(r'href="(/runs/[^"]+/events/[^"]+)"', user.get(f"/runs/{run_id}/evidence").text)
+    events = re.findall(r'href="(/runs/[^"]+/events/[^"]+)"', user.get(f"/runs/{run_id}/evidence?all=1").text)
     first, last = user.get(events[0]).text, user.get(events[-1]).text
     assert 'rel="prev"' not in first and 'rel="next"' in first
     assert 'rel="prev"' in last and 'rel="next"' not in last

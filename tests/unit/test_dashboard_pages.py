@@ -14,6 +14,7 @@ from dashboards import BEGIN, RUN_PAGES, Dashboard, event_ids, failing_tests
 from diagnosed import diagnosis, finding, store, texts_of
 from support import Fields, Runs, attached, recorded
 
+from critiqor.dashboard.data.live_verdict import LiveScope
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.pages.live import Live, live_phase
 from critiqor.dashboard.render.causal_drawing import MAX_LABEL
@@ -583,7 +584,8 @@ def test_a_stream_goes_on_after_the_agent_has_ended_until_the_run_is_sealed(
     monkeypatch.setattr("critiqor.run.owner.is_owner_alive", lambda _: False)
     run_id, site = runs.start(), Dashboard(runs).site
     showing = RunPageData(site.catalog.open(run_id, Viewer(is_user=True, tenants=frozenset({"default"}))), site.indexes)
-    stream = Live(site).messages(showing, site.access.admit("default"), is_user=True)
+    scope = LiveScope(None, is_session=False, is_anonymous=False)
+    stream = Live(site).messages(showing, site.access.admit("default"), scope, is_user=True)
 
     async def states() -> list[str]:
         found = []

@@ -58,6 +58,8 @@ def _addresses() -> list[Address]:
     return found
 
 
+NEEDS_MORE = ("/open", "/share", "/compare", "/runs/export", "/runs/removal")
+"""Pages that need a token or the names of runs."""
 ADDRESSES = _addresses()
 ABOUT_A_RUN = [address for address in ADDRESSES if address.is_about_a_run]
 every_address = pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: f"{address.method} {address.path}")
@@ -133,7 +135,7 @@ def test_the_table_has_every_address(served: Served) -> None:
     assert len(ADDRESSES) > 20
     event = event_of(served)
     for address in ADDRESSES:
-        if address.method == "GET" and not address.path.startswith(("/open", "/share", "/compare")):
+        if address.method == "GET" and not address.path.startswith(NEEDS_MORE):
             path = address.of("run_001").replace("EVENT", event)
             assert served.ask(path, headers=user_headers(served)).status in (200, 303), path
 

@@ -348,3 +348,38 @@ def test_different_errors_behind_the_same_traceback_are_no_common_cause() -> Non
         trace = f'Traceback (most recent call last):\n  File "/srv/a.py", line {number}, in <module>\n{error}'
         story.runs(f"python3 a.py --try {number}", trace, exit_code=1)
     assert "repeated_tool_failure" not in story.says("It still fails: bad date.").finishes().types()
+
+
+LIMITED = 'HTTP/2 429\nretry-after: {}\n\n{{"error":"rate limit exceeded, retry after {} s"}}'
+
+
+def limited(*seconds: int) -> Story:
+    story = Story().user("Geocode the depot.")
+    for each in seconds:
+        story.runs("curl -s -i https://geo.example/v1?q=depot", LIMITED.format(each, each))
+    return story
+
+
+def test_answers_that_say_failure_are_failures_whatever_the_exit_code() -> None:
+    finding = limited(120, 119, 120, 240).says("The geocoder is busy.").only("repeated_tool_failure")
+    assert (finding.occurrences, finding.severity) == (4, "medium")
+
+
+def test_one_refusal_before_a_wait_is_fine() -> None:
+    story = limited(20).runs("sleep 20 && curl -s https://geo.example/v1?q=depot", '{"lat":53.3}').says("Done.")
+    assert "repeated_tool_failure" not in story.types()
+
+
+def test_lookups_that_a_login_keeps_from_working_have_one_cause() -> None:
+    story = Story().user("Which instances have no owner?")
+    for what in ("instances", "tags", "volumes", "instance-status"):
+        error = f"An error occurred (RequestExpired) when calling Describe{what.title()}: Request has expired."
+        story.runs(f"aws ec2 describe-{what}", error, exit_code=254)
+    assert "login is refused" in story.says("I could not list them.").only("repeated_tool_failure").title
+
+
+def test_watching_a_service_that_is_down_is_no_failure_of_the_look() -> None:
+    story = Story().user("Is the service up?")
+    for seconds in (5, 30, 60):
+        story.runs(f"sleep {seconds}; curl -s -o /dev/null -w '%{{http_code}}' https://meteo.example/ping", "503")
+    assert "repeated_tool_failure" not in story.says("No, it answered 503 three times.").types()

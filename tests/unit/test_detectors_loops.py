@@ -389,3 +389,25 @@ def test_asking_in_another_way_for_the_same_result_does_not_end_a_loop() -> None
 
 def test_a_new_result_between_repeated_looks_is_progress() -> None:
     assert "tool_loop" not in looked("listening on port 8080, waiting for requests " * 3, f"{PODS} NODE n1").types()
+
+
+def test_queries_that_return_no_rows_in_other_words_are_a_loop() -> None:
+    story = Story().user("How many Pro customers left in September?")
+    for count in ("count(*)", "count(1)", "count(id)", "sum(1)"):
+        sql = f"SELECT region, {count} FROM subscriptions WHERE plan = 'Pro' AND month = '2026-09' GROUP BY region"
+        story.calls("sql_query", {"sql": sql}, '{"columns":["region","n"],"rows":[],"row_count":0}')
+    assert story.says("There is no such customer.").only("tool_loop").occurrences == 3
+
+
+def test_record_with_an_empty_member_is_found() -> None:
+    story = Story().user("Who is on call?")
+    for name in ("ana", "bo", "cy", "di"):
+        story.calls("people_get", {"name": name}, f'{{"name":"{name}","tags":[],"mails":["{name}@corp.example"]}}')
+    assert "tool_loop" not in story.says("Di is on call.").types()
+
+
+def test_memory_that_is_asked_in_vain_again_and_again_is_found() -> None:
+    story = Story().user("What was the name of the dentist?")
+    for query in ("dentist", "name", "clinic", "tooth"):
+        story.calls("memory_search", {"query": query}, '{"results":[],"files":["memory/2026-07.md"]}')
+    assert story.says("I do not know it.").only("tool_loop").severity == "medium"

@@ -19,7 +19,7 @@ FOLDER = Path(critiqor.__file__).parent / "diagnosis/claims/languages"
 CODES = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "sv", "tr", "zh")
 LISTS = (
     *("function_words", "negations", "trouble", "limits", "reassuring", "uncertain", "future", "attribution"),
-    *("totality", "superlatives", "formerly", "persists", "informed", "absent", "contact", "once", "rerun"),
+    *("totality", "superlatives", "formerly", "persists", "informed", "contact", "once"),
     "overcome",
 )
 TABLES = ("numbers", "scale", "months", "weekdays")
@@ -85,7 +85,7 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
     "en": [
         (
             "I ran the full test suite on the final version and all 214 tests pass.",
-            "test rerun totality -negations -trouble -future -uncertain",
+            "test totality -negations -trouble -future -uncertain",
         ),
         (
             "Deployed v2.3 to production without any issues; it has been stable for an hour.",
@@ -231,7 +231,7 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
     "pt": [
         (
             "Rodei os testes de novo na versão final e todos os 214 passaram.",
-            "test rerun totality -negations -trouble -future -uncertain",
+            "test totality -negations -trouble -future -uncertain",
         ),
         (
             "A versão 2.3 foi publicada sem problemas e ficou estável.",
@@ -358,7 +358,7 @@ def compiled(listed: Iterable[str]) -> re.Pattern[str]:
 def matchers(code: str) -> dict[str, re.Pattern[str]]:
     words = read(code)
     kinds = {name: compiled(words[name]) for name in LISTS}
-    kinds |= {action: compiled(words["actions"][action]) for action in ACTIONS if action != "rerun"}
+    kinds |= {action: compiled(words["actions"][action]) for action in ACTIONS}
     return kinds
 
 

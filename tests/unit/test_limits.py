@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from story import START, Story
 
+from critiqor.live import limits as live_limits
+from critiqor.live.limits import DayFile, RecordingLimits
 from critiqor.model import Event
 from critiqor.policy.limits import LIMIT_NAMES, Limit, LimitReached, Limits, LimitTracker
 from critiqor.policy.meters import DayAmounts
@@ -58,6 +62,33 @@ def test_a_day_ends_at_midnight_utc_and_is_shared_between_recordings() -> None:
     tomorrow = Story(start=START + 86_400_000).model(cost=3.0)
     assert not reached(tomorrow.events, days, cost_usd=Limit(5, "day"))
     assert len(days) == 2
+
+
+def test_recordings_at_the_same_time_share_a_limit_per_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_limits, "ADVANCE_MS", 0)
+    limits = Limits(cost_usd=Limit(5, "day"))
+    first, second = (RecordingLimits(limits, run_id, DayFile(tmp_path)) for run_id in ("run_001", "run_002"))
+    for number, recording in enumerate((first, second)):
+        assert recording.observe(Story(run=f"a{number}").model(cost=2.0).events, is_over=True) == []
+        recording.save()
+    [limit] = first.observe(Story(run="b").model(cost=2.0).events, is_over=True)
+    assert limit.text.startswith("limits.cost_usd: $6 in ")
+    first.save()
+    [amounts] = DayFile(tmp_path).amounts_without("run_002").values()
+    assert amounts == {"cost_usd": 4.0}
+
+
+def test_amounts_that_are_stored_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    def store(run_id: str) -> None:
+        for number in range(1, 11):
+            DayFile(tmp_path).save(run_id, {"2026-01-01": {"tokens": float(number)}})
+
+    threads = [Thread(target=store, args=(f"run_{number:03}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert DayFile(tmp_path).amounts_without("") == {"2026-01-01": {"tokens": 40.0}}
 
 
 def test_a_limit_allows_its_maximum_also_if_sums_are_not_exact() -> None:

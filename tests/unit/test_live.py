@@ -159,6 +159,13 @@ def test_finding_that_vanishes_at_once_is_not_announced() -> None:
     assert [one.kind for one in announcer.update(verdict_of(live_finding()), 2 * SETTLE_SECONDS + 1)] == ["new"]
 
 
+def test_finding_that_waits_is_looked_at_before_the_next_regular_verdict(followed: Followed) -> None:
+    assert followed.records(*records_of(looping().events)) == []
+    assert SETTLE_SECONDS < MIN_INTERVAL
+    assert followed.passes(SETTLE_SECONDS / 2) == []
+    assert [one.kind for one in followed.passes(SETTLE_SECONDS / 2)] == ["new"]
+
+
 def test_change_of_severity_and_recovery_are_announced() -> None:
     announcer = Announcer("run_001")
     announcer.update(verdict_of(live_finding()), 0)

@@ -95,6 +95,34 @@ def test_a_claim_is_checked_against_the_events_so_far_of_a_run_in_progress(runs:
     assert (after["status"], after["events"]) == ("supported", before["events"] + 2)
 
 
+@pytest.mark.parametrize(
+    ("claim", "status"),
+    [
+        ("Hello.", "unverifiable"),
+        ("The sky is blue.", "unverifiable"),
+        ("Paris is the capital of France.", "unverifiable"),
+        ("Thanks for waiting.", "unverifiable"),
+        ("Done.", "contradicted"),
+        ("I am done.", "contradicted"),
+        ("It works now.", "contradicted"),
+        ("Everything is ready.", "contradicted"),
+        ("The task is complete.", "contradicted"),
+        ("The work is finished.", "contradicted"),
+        ("All tests pass.", "contradicted"),
+        ("A test still fails.", "supported"),
+    ],
+)
+def test_a_sentence_about_something_else_is_not_contradicted_by_a_check_that_fails(
+    runs: Runs, claim: str, status: str
+) -> None:
+    run_id = begin_task(runs)
+    runs.write(run_id, *command(4, "pytest -q", "1 failed, 11 passed", exit_code=1))
+    answer = McpClient(runs).call("check_claim", claim=claim).answer
+    assert answer["status"] == status
+    if status == "unverifiable":
+        assert "does not say that `pytest -q` failed" in answer["claims"][0]["reason"]["untrusted"]
+
+
 def test_a_claim_is_checked_in_the_session_whose_agent_asks(runs: Runs) -> None:
     run_id = begin_task(runs)
     runs.write(run_id, *command(4, "pytest -q", "1 failed, 11 passed", exit_code=1))
@@ -128,6 +156,9 @@ def test_a_claim_is_checked_in_the_session_whose_agent_asks(runs: Runs) -> None:
         ("check_claim", {"run": RUN, "claim": " "}, "the claim is empty"),
         ("check_claim", {"run": RUN, "claim": "x" * 5000}, "check one sentence at a time"),
         ("check_claim", {"run": RUN, "claim": "Done.", "session": "nobody"}, "no session of that name"),
+        ("get_conversation", {"run": RUN, "session": "nobody"}, "no session of that name"),
+        ("get_conversation", {"run": RUN, "limit": 0}, "`int` >= 1"),
+        ("verify_run", {"run": [RUN]}, "verify_run takes run"),
         ("delete_run", {"run": RUN}, "use one of list_runs"),
     ],
 )

@@ -66,9 +66,9 @@ def talk() -> Story:
 def test_an_agent_run_is_a_span_and_its_calls_are_inside() -> None:
     trace = read(talk())
     assert trace.tree() == [
-        ["run run_001", ["invoke_agent main", ["chat gemini"], ["execute_tool exec"], ["chat gemini"]]]
+        ["invoke_agent main", ["chat gemini"], ["execute_tool exec"], ["chat gemini"]],
+        ["run run_001"],
     ]
-    assert {span.trace_id for span in trace.spans} == {trace.spans[0].trace_id}
     assert trace.resource["service.name"] == trace.resource["openinference.project.name"] == "openclaw_agent"
     assert trace.scope == ("critiqor", "1.2.3")
     kinds = {span.name.split()[0]: span.kind for span in trace.spans}
@@ -224,7 +224,7 @@ def test_a_call_that_another_call_made_is_inside_it() -> None:
     inner = story.begins("memory_search", call_id="tool_search_code:call_1:memory_search:1")
     other = story.begins("read", call_id="call_2", parent_tool_call_id="call_1")
     story.ends("read", other).ends("memory_search", inner).ends("tool_call", outer).finishes()
-    assert read(story).tree()[0][1] == [
+    assert read(story).tree()[0] == [
         "invoke_agent openclaw_agent",
         ["execute_tool tool_call", ["execute_tool memory_search"], ["execute_tool read"]],
     ]
@@ -238,7 +238,23 @@ def test_a_subagent_is_inside_the_call_that_started_it() -> None:
     story.turns_to("run-2", child).starts(trigger="subagent").calls("read").finishes()
     story.turns_to("run-1", "agent:main:main").finishes()
     agent = "invoke_agent openclaw_agent"
-    assert read(story).tree()[0][1:] == [[agent, ["execute_tool sessions_spawn", [agent, ["execute_tool read"]]]]]
+    trace = read(story)
+    assert trace.tree()[0] == [agent, ["execute_tool sessions_spawn", [agent, ["execute_tool read"]]]]
+    assert len({span.trace_id for span in trace.spans if span.name != "run run_001"}) == 1
+
+
+def test_each_agent_run_is_a_trace_that_is_linked_to_the_run() -> None:
+    story = Story()
+    for number in range(3):
+        story.turns_to(f"run-{number}").starts().calls("exec", number).finishes()
+    trace = read(story)
+    run = trace.named("run run_001")
+    agents = trace.all("invoke_agent openclaw_agent")
+    assert len({span.trace_id for span in (*agents, run)}) == 4
+    assert [agent.links for agent in agents] == [[(run.trace_id, run.span_id)]] * 3
+    assert all(trace.parent_of(tool).trace_id == tool.trace_id for tool in trace.all("execute_tool exec"))
+    assert run.links == []
+    assert (trace.resource["critiqor.run_id"], trace.resource["critiqor.run_trace_id"]) == ("run_001", run.trace_id)
 
 
 def test_every_attempt_is_a_span_of_its_own() -> None:
@@ -309,6 +325,7 @@ def test_a_finding_is_an_event_of_the_span_where_it_began(step: int, name: str) 
         "gen_ai.evaluation.score.label": "high",
         "gen_ai.evaluation.explanation": FAILURE_TYPES["tool_loop"],
         "critiqor.finding.id": "finding_001",
+        "critiqor.event_id": story.events[step].event_id,
         "critiqor.finding.confidence": 100,
         "critiqor.finding.occurrences": 1,
     }
@@ -510,6 +527,9 @@ def test_arbitrary_events_give_valid_spans(events: list[Event], content: bool) -
     binary = [request.protobuf() for request in otlp.requests(recorded(events, result, content=content))]
     assert ReadTrace(*binary, is_binary=True).spans == trace.spans
     assert len(evaluated(trace)) == 2
-    assert [span.name for span in trace.spans if not span.parent_id] == ["run run_001"]
-    ids = {span.span_id for span in trace.spans}
-    assert all(span.parent_id in ids for span in trace.spans if span.parent_id)
+    run = trace.named("run run_001")
+    assert all(
+        span.links == [(run.trace_id, run.span_id)] for span in trace.spans if not span.parent_id and span != run
+    )
+    ids = {(span.trace_id, span.span_id) for span in trace.spans}
+    assert all((span.trace_id, span.parent_id) in ids for span in trace.spans if span.parent_id)

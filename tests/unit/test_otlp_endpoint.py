@@ -55,7 +55,7 @@ def test_a_run_is_sent_to_the_traces_path_of_a_collector(cli: Cli, runs: Runs) -
     assert f"sent 3 spans of run_001 to {made.url}/v1/traces" in answer.err
     [(path, headers, body)] = made.requests
     assert (path, headers["content-type"]) == ("/v1/traces", "application/json")
-    assert ReadTrace(body).tree() == [["run run_001", ["invoke_agent main", ["execute_tool exec"]]]]
+    assert ReadTrace(body).tree() == [["run run_001"], ["invoke_agent main", ["execute_tool exec"]]]
     assert b"secret" not in body
 
 

@@ -39,7 +39,7 @@ OTHER_VERBS = {
     *("prune", "search"),  # they answer about files and texts of runs
     *("monitor", "attach", "detach", "completion", "doctor", "agent", "guard"),  # they answer about no finished run
     "recover",  # it answers about a record, not about a verdict
-    *("import", "demo", "lab"),  # they answer about runs that they have just sealed themselves
+    *("import", "receive", "demo", "lab"),  # they answer about runs that they have just sealed themselves
     "policy",  # it answers about a policy and the events of runs, without their verdict
     "notify",  # it answers about channels and messages
     "keys",  # it answers about the user's key

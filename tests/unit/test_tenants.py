@@ -170,7 +170,7 @@ WHOLE_FOLDER = "runs recover completion guard notify prune search"
 """Verbs about every run of a folder, for the user at the terminal, whatever its tenant and visibility."""
 WITHIN_A_TENANT = "benchmark trends dashboard mcp"
 """Verbs that take several runs together, tested above, and the server, which has tests of its own."""
-WITHOUT_RUNS = "monitor attach detach import doctor demo agent lab keys"
+WITHOUT_RUNS = "monitor attach detach import receive doctor demo agent lab keys"
 
 
 def test_every_verb_is_considered() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
-from critiqor.recording.witness import MAX_GAP, Peer, WitnessedRecorder, _is_embedded_loop
+from critiqor.recording.witness import MAX_GAP, Peer, Witness, WitnessedRecorder, _Connection, _is_embedded_loop
+from critiqor.storage.audit.statement import RecorderStatement
 
 
 @pytest.mark.parametrize(
@@ -38,3 +41,39 @@ def test_reports_that_no_recorder_makes_are_counted_and_use_no_memory() -> None:
     for sequence in (1, 0, MAX_GAP + 3, 10**12):
         recorder.add(sequence, b"12345678")
     assert (recorder.statement().irregular, recorder.produced) == (4, 1)
+
+
+GOOD = [b"%d %016x" % (number, number) for number in range(1, 40)]
+ODD = [
+    b"lost 10",
+    b"5 0123456789abcdef",
+    b"12 not hexadecimal",
+    b"11 01234567 9abcdef",
+    b"60 0123456789abcdef",
+    b"11 0123456789abcdef00",
+    b"end",
+    b"nonsense",
+    b"",
+]
+
+
+def counted(lines: list[bytes]) -> RecorderStatement:
+    """Return what a witness counts of the reports of one recorder that arrive at once."""
+    witness = Witness(lambda _: True)
+    try:
+        with socket.socket() as unused:
+            connection = _Connection(unused, Peer(1))
+            witness._handle(connection, b"hello abc\n" + b"".join(line + b"\n" for line in lines))
+    finally:
+        witness.close()
+    [recorder] = witness.statement().recorders
+    return recorder
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_reports_are_counted_in_blocks_as_they_are_one_by_one(odd: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [*GOOD[:10], odd, *GOOD[10:]]
+    in_blocks = counted(lines)
+    monkeypatch.setattr(WitnessedRecorder, "add_in_order", lambda *_: 0)
+    assert in_blocks == counted(lines)
+    assert in_blocks.produced >= len(GOOD)

@@ -1,23 +1,23 @@
 // Finds the run to record in an OpenClaw that was not launched by the monitor. `critiqor attach` puts the path of a small
-// file into the plugin's configuration. The file names a run, and the active slot of its runs folder shows whether that run
-// takes events. Both are read when they change and when an agent run begins. All events of an agent run go to the run in
-// which the agent run was first seen.
+// file into the plugin's configuration. The file names a recording by its first run, and a slot of the runs folder, which
+// names the run that takes events. Both are read when they change and when an agent run begins. All events of an agent run
+// go to the run in which the agent run was first seen.
 
 import fs from "node:fs";
 import path from "node:path";
 
-import { errorCode, isRunId } from "./journal.js";
+import { isRunId } from "./journal.js";
 import { RunRecorder } from "./run_recorder.js";
+import { activeRun, readSmallFile, witnessFile, witnessOf } from "./slot.js";
 
 /** @import { Facts } from "./events.js" */
 
 /**
- * The run to record, the file that says whether, and the file with the address of its guard, if there is one.
- * @typedef {{ runId: string, runsDir: string, slot: string, guard: string }} Target
+ * The recording by its first run, and the slot that names its current one.
+ * @typedef {{ recording: string, runsDir: string, slot: string }} Target
  */
 
 const POLL_INTERVAL_MS = 1000;
-const MAX_FILE_BYTES = 1 << 16;
 const MAX_OWNERS = 1000;
 
 /** Passes OpenClaw's events to the recorder of the run that they belong to, if there is one. */
@@ -28,6 +28,8 @@ export class Attachment {
   /** @type {Set<string>} */
   #watched = new Set();
   #isStopped = false;
+  /** @type {Target | null} */
+  #followed = null; // what the current recorder records
 
   /**
    * @param {string} file
@@ -97,17 +99,24 @@ export class Attachment {
   /** Starts and ends recording according to the files. */
   refresh() {
     const target = this.#isStopped ? null : readSmallFile(this.file);
-    const run = target === null ? null : runOf(target);
-    this.#watch(target === null ? [] : run === null ? [this.file] : [this.file, run.slot, run.guard]);
-    const active = run !== null && isActive(run) ? run : null;
-    const witness = active === null ? "" : guardOf(active);
-    if (active !== null && this.current?.runId === active.runId && this.current.runsDir === active.runsDir) {
-      this.current.reportTo(witness);
+    const found = target === null ? null : targetOf(target);
+    const runId = found === null ? null : activeRun(found.slot, found.recording);
+    const guard = found === null || runId === null ? [] : [witnessFile(found.runsDir, runId)];
+    this.#watch(target === null ? [] : found === null ? [this.file] : [this.file, found.slot, ...guard]);
+    const witness = found === null || runId === null ? "" : witnessOf(found.runsDir, runId);
+    const { current } = this;
+    if (current !== null && found !== null && runId !== null && isSame(found, this.#followed)) {
+      if (current.runId === runId) current.reportTo(witness);
+      else current.handOver(runId, witness);
       return;
     }
     this.#end();
-    // The folder was created with the session. If it is missing, it was removed on purpose.
-    if (active !== null) this.current = new RunRecorder(active.runId, active.runsDir, { makesFolder: false, witness });
+    this.#followed = found;
+    if (found !== null && runId !== null) {
+      // The folder was created with the session. If it is missing, it was removed on purpose.
+      const options = { makesFolder: false, witness, follow: this.poll };
+      this.current = new RunRecorder(runId, found.runsDir, options);
+    }
     this.#writeAnnouncements();
   }
 
@@ -190,43 +199,16 @@ function isGateway(words) {
  * @param {Facts} target
  * @returns {Target | null}
  */
-function runOf({ run_id: runId, runs_dir: runsDir }) {
-  if (!isRunId(runId) || typeof runsDir !== "string" || !path.isAbsolute(runsDir)) return null;
-  return {
-    runId,
-    runsDir,
-    slot: path.join(runsDir, "active_session.json"),
-    guard: path.join(runsDir, runId, "guard.json"),
-  };
+function targetOf({ run_id: recording, runs_dir: runsDir, slot = null }) {
+  if (!isRunId(recording) || typeof runsDir !== "string" || !path.isAbsolute(runsDir)) return null;
+  const file = typeof slot === "string" && isRunId(slot) ? path.join(".slots", `${slot}.json`) : "active_session.json";
+  return { recording, runsDir, slot: path.join(runsDir, file) };
 }
 
 /**
- * The address of the guard of a run; empty if there is none.
- * @param {Target} target
+ * @param {Target} one
+ * @param {Target | null} other
  */
-function guardOf({ guard }) {
-  const address = readSmallFile(guard)?.witness;
-  return typeof address === "string" ? address : "";
-}
-
-/** @param {Target} target */
-function isActive({ runId, slot }) {
-  const held = readSmallFile(slot);
-  return held?.run_id === runId && held.status === "MONITORING";
-}
-
-/**
- * Returns an object, empty if the file holds something else; null if there is no file.
- * @param {string} file
- * @returns {Facts | null}
- */
-function readSmallFile(file) {
-  try {
-    const stat = fs.statSync(file); // reading a pipe would block
-    const value = stat.isFile() && stat.size <= MAX_FILE_BYTES ? JSON.parse(fs.readFileSync(file, "utf8")) : null;
-    return value !== null && typeof value === "object" ? value : {};
-  } catch (error) {
-    const code = errorCode(error);
-    return code === "ENOENT" || code === "ENOTDIR" ? null : {};
-  }
+function isSame(one, other) {
+  return one.recording === other?.recording && one.slot === other.slot;
 }

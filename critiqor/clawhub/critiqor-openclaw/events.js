@@ -11,7 +11,7 @@
  * @property {unknown} [toolCallId]
  * @property {unknown} [status] "error", or anything else for a success
  * @property {unknown} [error]
- * @property {unknown} [durationMs]
+ * @property {unknown} [durationMs] null if there is none; without it, that of a tool call is computed from its start
  */
 
 /**
@@ -150,7 +150,7 @@ export function completeRecord(given, now) {
     agentRunId: agent_run_id,
     toolName: tool_name,
     toolCallId: tool_call_id,
-    durationMs: duration_ms,
+    durationMs: duration_ms ?? undefined,
     status: status ?? (error ? "error" : undefined),
     error: error ?? undefined,
   };
@@ -182,7 +182,8 @@ function isoOf(at) {
  */
 function duration(eventType, agentRunId, toolCallId, at, reported) {
   const given = typeof reported === "number" && Number.isFinite(reported) ? reported : null;
-  if (toolCallId === null) return given;
+  if (toolCallId === null || reported === null) return given;
+  if (given !== null && START_TIME_BY_TOOL_CALL.size === 0) return given;
   const key = callKey(agentRunId, toolCallId);
   if (STARTS.has(eventType)) {
     if (START_TIME_BY_TOOL_CALL.size >= MAX_OPEN_CALLS) {

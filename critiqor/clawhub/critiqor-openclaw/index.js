@@ -9,6 +9,7 @@ import { completeRecord, isRecord, normalizeEvent, nowIso, START_TIME_BY_TOOL_CA
 import { TYPED_HOOKS } from "./event_router.js";
 import { isRunId } from "./journal.js";
 import { RunRecorder } from "./run_recorder.js";
+import { activeRun, followSlot, witnessOf } from "./slot.js";
 
 export { normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL };
 
@@ -17,7 +18,7 @@ export { normalizeEvent, nowIso, START_TIME_BY_TOOL_CALL };
  * @import { Facts, GivenRecord } from "./events.js"
  */
 
-/** @typedef {RunRecorder & Listeners<EventRouter>} MonitoredRun */
+/** @typedef {RunRecorder & Listeners<EventRouter> & { recording: string }} MonitoredRun */
 /** @typedef {Attachment & Listeners<Attachment>} Attached */
 
 /** @type {{ version: string }} */
@@ -54,10 +55,17 @@ function monitoredRun() {
   const { CRITIQOR_RUN_ID: runId, CRITIQOR_RUNS_DIR: runsDir } = process.env;
   if (!runId || !runsDir || !isRunId(runId)) return null;
   const existing = shared[SHARED];
-  if (existing?.runId === runId && existing.runsDir === runsDir) return existing;
-  const { CRITIQOR_WITNESS: witness, CRITIQOR_CAPTURE: capture = "" } = process.env;
-  const recorder = new RunRecorder(runId, runsDir, { witness, prompts: capture.split(",").includes("prompts") });
-  return (shared[SHARED] = Object.assign(recorder, createListeners(recorder.router, () => recorder)));
+  if (existing?.recording === runId && existing.runsDir === runsDir) return existing;
+  const { CRITIQOR_WITNESS: address = "", CRITIQOR_CAPTURE: capture = "", CRITIQOR_SLOT_FILE: slot } = process.env;
+  const isCut = slot !== undefined && path.isAbsolute(slot);
+  // A process that starts late finds the recording in a later run.
+  const current = (isCut ? activeRun(slot, runId) : null) ?? runId;
+  const witness = current === runId ? address : witnessOf(runsDir, current);
+  const follow = isCut ? followSlot(slot, runId, () => recorder) : undefined;
+  const prompts = capture.split(",").includes("prompts");
+  const recorder = new RunRecorder(current, runsDir, { witness, prompts, follow });
+  const listeners = createListeners(recorder.router, () => recorder);
+  return (shared[SHARED] = Object.assign(recorder, listeners, { recording: runId }));
 }
 
 /**

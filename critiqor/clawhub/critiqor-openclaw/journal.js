@@ -65,6 +65,7 @@ export class Journal {
   /** @type {{ descriptor: number, redactor: Redactor } | null} */
   #file = null;
   #makesFolder;
+  #follow;
   #sequence = 0;
   #latest = 0;
   #isTorn = false;
@@ -75,9 +76,10 @@ export class Journal {
 
   /**
    * @param {RunFiles} files
-   * @param {{ makesFolder?: boolean, witness?: (writer: string) => Witness | null }} [options]
+   * @param {{ makesFolder?: boolean, witness?: (writer: string) => Witness | null, follow?: () => void }} [options]
+   *   `follow` is called when the file was opened or is found sealed: the recording may have gone on in another run
    */
-  constructor(files, { makesFolder = true, witness = () => null } = {}) {
+  constructor(files, { makesFolder = true, witness = () => null, follow = () => {} } = {}) {
     this.files = files;
     this.writer = process.pid.toString(36) + randomBytes(2).toString("hex");
     this.written = 0;
@@ -87,6 +89,9 @@ export class Journal {
     this.sealed = false;
     this.witness = witness(this.writer);
     this.#makesFolder = makesFolder;
+    this.#follow = follow;
+    /** @type {Journal | null} */
+    this.successor = null; // the journal of the next segment: once this one is closed, it takes the records
   }
 
   /** Returns the time for the next record: never before an earlier one or before 1970, even if the clock is set back. */
@@ -99,15 +104,22 @@ export class Journal {
   /**
    * Appends one record; `at` is when it happened, which can be shortly before it is written.
    * @param {EventRecord} record
+   * @returns {boolean} whether it was written
    */
   append(record, at = this.now()) {
     const file = this.#open();
+    if (this.sealed && this.successor !== null) return this.successor.append(record, at);
     this.#sequence += 1;
     const kept = file !== null && this.#write(file, record, at);
     if (kept) this.written += 1;
     else if (this.sealed) this.witness?.lost(this.#sequence);
     else this.#countLost();
     return kept;
+  }
+
+  /** Opens the file, if that is possible now. */
+  open() {
+    this.#open();
   }
 
   /** The version of the redaction rules that are applied to the records. */
@@ -125,11 +137,20 @@ export class Journal {
 
   /** Leaves a gap in the numbering, for a fact that could not be recorded. */
   lose() {
+    if (this.sealed && this.successor !== null) {
+      this.successor.lose();
+      return;
+    }
     this.#sequence += 1;
     this.#countLost();
   }
 
-  /** Closes the journal; later records are dropped. */
+  /** Whether nothing was written to it yet. */
+  get isUnused() {
+    return this.#sequence === 0;
+  }
+
+  /** Closes the journal; later records go to its successor, if there is one. */
   close() {
     this.finish();
     this.sealed = true;
@@ -177,7 +198,11 @@ export class Journal {
       this.#closing.reserve(this.files.closingRecord(this.writer), this.writer);
     } catch {
       this.retryAt = performance.now() + RETRY_AFTER_MS;
+      return null;
     }
+    // After the closing record was reserved: the process that cuts first names the next run and then looks for
+    // closing records, so that one of the two sees the other.
+    this.#follow();
     return this.#file;
   }
 
@@ -193,6 +218,7 @@ export class Journal {
     this.witness?.sealed();
     this.#closing.release();
     this.#release();
+    this.#follow();
   }
 
   /**

@@ -27,6 +27,7 @@ export const LIMITS = Object.freeze({
   key: 256, // characters of a field name
   depth: 12, // levels of nesting
 });
+const MIN_ENVELOPE = 150; // characters of a line before the name of the tool, at least
 const MAX_WORD = 16384; // characters left out at most where a text was cut within a word
 
 /**
@@ -126,7 +127,8 @@ function boundRecord({ payload, ...envelope }, redactor) {
  * @param {Redactor} redactor
  */
 function isHarmless(line, redactor) {
-  const from = Math.max(0, line.indexOf('"tool_name":'));
+  const place = line.indexOf('"tool_name":', MIN_ENVELOPE);
+  const from = place >= 0 ? place : Math.max(0, line.indexOf('"tool_name":'));
   return !redactor.mayHoldSecret(line, from) && !line.includes("\\ud");
 }
 

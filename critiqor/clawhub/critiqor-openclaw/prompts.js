@@ -29,6 +29,12 @@ export class Prompts {
     this.#redact = redact;
   }
 
+  /** Forgets what was recorded: the next segment has to be complete by itself. */
+  restart() {
+    this.#left = MAX_TOTAL;
+    this.#digests.clear();
+  }
+
   /**
    * Records the texts of a prompt that were not recorded before. Returns how the request refers to them.
    * @param {OpenClaw.LlmInput} event

@@ -34,12 +34,13 @@ export class RecordWriter {
    * @param {string} layer
    * @param {Known} known
    * @param {Facts} payload
+   * @param {Journal} [journal] that of an earlier segment, for an agent run that began in it
    */
-  write(eventType, layer, known, payload) {
-    const at = (known.at ??= this.journal.now());
+  write(eventType, layer, known, payload, journal = this.journal) {
+    const at = (known.at ??= journal.now());
     known.status ??= "ok";
     known.error ??= null;
-    this.journal.append(createRecord(eventType, payload, layer, known), at);
+    journal.append(createRecord(eventType, payload, layer, known), at);
     this.onWrite();
   }
 
@@ -106,6 +107,7 @@ export class AgentRunRecords {
   constructor(writer, id) {
     this.#writer = writer;
     this.id = id;
+    this.journal = writer.journal; // of the segment in which the agent run began: it is recorded there as a whole
     /** @type {string | null} */
     this.sessionKey = null;
   }
@@ -127,7 +129,7 @@ export class AgentRunRecords {
     if (at > this.#latestOfTurn) this.#latestOfTurn = at;
     known.agentRunId = this.id;
     known.sessionKey = this.sessionKey;
-    this.#writer.write(eventType, layer, known, payload);
+    this.#writer.write(eventType, layer, known, payload, this.id === null ? undefined : this.journal);
   }
 
   /** The time of the latest record since `startTurn`. */

@@ -217,7 +217,7 @@ export class ToolCalls {
     /** @type {Facts} */
     const payload = raw ? { ...raw, source: origin } : { arguments: args ?? null, source: origin };
     if (parent) payload.parent_tool_call_id = parent;
-    this.#write("tool_call", call, { at: call.at }, payload);
+    this.#write("tool_call", call, { at: call.at, durationMs: null }, payload);
   }
 
   /**
@@ -278,20 +278,25 @@ export class ToolCalls {
   #callsOf(id) {
     let calls = this.#byId.get(id);
     if (calls === undefined) {
-      if (this.#byId.size >= MAX_IDS) this.#dropOldest();
+      if (this.#byId.size >= MAX_IDS) this.#dropOldest(MAX_IDS / 20);
       this.#byId.set(id, (calls = new SameIdCalls()));
     }
     return calls;
   }
 
-  #dropOldest() {
+  /**
+   * Several at once: an iteration over a map passes everything that was deleted from its beginning.
+   * @param {number} count
+   */
+  #dropOldest(count) {
+    let left = count;
     for (const [id, calls] of this.#byId) {
-      if (calls.areWritten()) {
-        this.#byId.delete(id);
-        return;
-      }
+      if (!calls.areWritten()) continue;
+      this.#byId.delete(id);
+      left -= 1;
+      if (left === 0) return;
     }
-    this.#byId.delete(this.#byId.keys().next().value);
+    if (left === count) this.#byId.delete(this.#byId.keys().next().value);
   }
 
   /**
@@ -325,7 +330,7 @@ export class ToolCalls {
     if (parent) payload.parent_tool_call_id = parent;
     const at = call.endedAt ?? this.#records.now();
     // Ids repeat, so the duration is computed from this call and not from the latest start with the same id.
-    const duration = durationMs ?? Math.max(0, at - call.at);
+    const duration = Number.isFinite(durationMs) ? durationMs : Math.max(0, at - call.at);
     const known = { at, durationMs: duration, status: failure === null ? "ok" : "error", error: failure };
     this.#write("tool_result", call, known, payload);
     call.release();

@@ -97,7 +97,8 @@ export class Witness {
   /** @param {string} text */
   #send(text) {
     if (this.#socket === null) return;
-    if (this.#waiting.length < MAX_WAITING) this.#waiting += text;
+    if (this.#waiting === "") this.#waiting = text;
+    else if (this.#waiting.length < MAX_WAITING) this.#waiting += text;
     // An attempt that fails costs several times as much as a record.
     if (this.#retry === null || performance.now() >= this.#retryAt) this.#flush();
   }

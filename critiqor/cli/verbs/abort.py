@@ -6,7 +6,7 @@ import click
 
 from critiqor.cli.completion_values import run_names
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.options import json_option, runs_dir_option, slot_option
 from critiqor.cli.output import answer
 from critiqor.cli.running_agent import warn_if_running
 
@@ -14,10 +14,11 @@ from critiqor.cli.running_agent import warn_if_running
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", required=False, shell_complete=run_names)
 @runs_dir_option
+@slot_option
 @click.option("--reason", default="aborted on request", show_default=True, help="Reason, stored in the run record.")
 @click.option("--stop", is_flag=True, help="First stop OpenClaw and all processes it started.")
 @json_option
-def abort(run: str | None, runs_dir: str, reason: str, stop: bool, as_json: bool) -> None:
+def abort(run: str | None, runs_dir: str, slot: str | None, reason: str, stop: bool, as_json: bool) -> None:
     """Abort the active run, or the given RUN. Recorded events are kept and can still be diagnosed.
 
     The agent keeps running without being recorded. With --stop, the agent and all processes that it started are
@@ -28,7 +29,7 @@ def abort(run: str | None, runs_dir: str, reason: str, stop: bool, as_json: bool
     from critiqor.session import abort_session
 
     store = RunStore(runs_dir)
-    active = store.active() if run is None else store.run(run)
+    active = store.active(slot) if run is None else store.run(run)
     run = None if active is None else active.id
     ended, is_completed = None, False
     if stop and active is not None:
@@ -39,7 +40,7 @@ def abort(run: str | None, runs_dir: str, reason: str, stop: bool, as_json: bool
     if is_completed and active is not None:
         run_id, status = active.id, "COMPLETED"
     else:
-        record = abort_session(run, reason=reason, runs_dir=runs_dir)
+        record = abort_session(run, reason=reason, runs_dir=runs_dir, slot=slot)
         run_id, status = record["run_id"], record["status"]
     data: dict[str, object] = {"run_id": run_id, "status": status, "reason": reason}
     if ended is not None:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from critiqor.cli.options import drop_unset, json_option, metadata_options, openclaw_command_option, runs_dir_option
+from critiqor.cli.options import (
+    drop_unset,
+    json_option,
+    metadata_options,
+    openclaw_command_option,
+    runs_dir_option,
+    segment_option,
+    slot_option,
+)
 from critiqor.cli.output import answer, say
 
 if TYPE_CHECKING:
@@ -22,17 +30,27 @@ def attach() -> None:
 @attach.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @runs_dir_option
+@slot_option
+@segment_option("24h")
 @openclaw_command_option
 @click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
 @metadata_options
 @json_option
 def openclaw(
-    arguments: tuple[str, ...], runs_dir: str, openclaw_command: str, dry_run: bool, as_json: bool, **metadata: Any
+    arguments: tuple[str, ...],
+    runs_dir: str,
+    slot: str | None,
+    segment: str | None,
+    openclaw_command: str,
+    dry_run: bool,
+    as_json: bool,
+    **metadata: Any,
 ) -> None:
     """Add the recorder to an OpenClaw instance that Critiqor did not launch, and start a run.
 
     Every change is made with OpenClaw's own commands, printed beforehand, and undone by `critiqor detach openclaw`.
-    After `critiqor finalize`, attach again to record the next run; this does not change OpenClaw again.
+    After `critiqor finalize`, attach again to record the next run; this does not change OpenClaw again. While
+    `critiqor guard` runs, it cuts the recording into segments that are sealed and diagnosed one by one.
 
     ARGUMENTS after `--` select the OpenClaw instance: `--profile NAME` or `--dev`.
 
@@ -45,6 +63,8 @@ def openclaw(
 
     options = AttachOptions(
         runs_dir=runs_dir,
+        slot=slot,
+        segment=segment,
         openclaw_command=openclaw_command,
         arguments=arguments,
         dry_run=dry_run,

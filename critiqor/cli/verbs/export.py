@@ -97,9 +97,11 @@ def _write(run: Run, format_name: str, output: str | None, options: ExportOption
 
 def _send(run: Run, endpoint: str, options: ExportOptions, *, as_json: bool) -> None:
     from critiqor.exporters import send_run
+    from critiqor.live.span_sender import forget_waiting
 
     with export_progress(f"sending {run.id}", run.id, str(run.store.runs_dir)):
         sent = send_run(run, endpoint, options)
+    forget_waiting(run, sent.endpoint)
     if as_json:
         answer("export", sent, "", as_json=True)
     else:

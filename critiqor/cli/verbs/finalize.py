@@ -10,7 +10,7 @@ import click
 
 from critiqor.cli.completion_values import run_names
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.options import contracts_option, json_option, read_policy_option, runs_dir_option
+from critiqor.cli.options import contracts_option, json_option, read_policy_option, runs_dir_option, slot_option
 from critiqor.cli.output import answer, say, warn_if_unsigned
 from critiqor.cli.running_agent import warn_if_running
 
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", required=False, shell_complete=run_names)
 @runs_dir_option
+@slot_option
 @contracts_option
 @click.option("--no-dashboard", is_flag=True, help="Do not open the dashboard.")
 @json_option
-def finalize(run: str | None, runs_dir: str, policy_file: Path | None, no_dashboard: bool, as_json: bool) -> None:
+def finalize(
+    run: str | None, runs_dir: str, slot: str | None, policy_file: Path | None, no_dashboard: bool, as_json: bool
+) -> None:
     """Seal the evidence of the active run, or of the given RUN, and diagnose it.
 
     You can finalize while the agent is still running: what was recorded until then is sealed, and the agent continues
@@ -46,9 +49,9 @@ def finalize(run: str | None, runs_dir: str, policy_file: Path | None, no_dashbo
     from critiqor.session import complete_session
 
     contracts = read_policy_option(policy_file).contracts
-    notifier = expect_alerts(run, runs_dir, policy_file)
-    with paused_collection(), finalize_progress(run, runs_dir) as observe:
-        record = complete_session(run, runs_dir, observe, contracts)
+    notifier = expect_alerts(run, runs_dir, policy_file, slot)
+    with paused_collection(), finalize_progress(run, runs_dir, slot) as observe:
+        record = complete_session(run, runs_dir, observe, contracts, slot)
     run_id: str = record["run_id"]
     view = RunView(RunStore(runs_dir).run(run_id))
     data = {**record, "diagnosis": view.diagnosis}

@@ -18,7 +18,9 @@ from critiqor.cli.options import (
     json_option,
     openclaw_command_option,
     read_policy_option,
+    read_stream,
     runs_dir_option,
+    stream_options,
 )
 from critiqor.cli.output import answer_line, say
 from critiqor.errors import CritiqorError
@@ -46,6 +48,7 @@ POLL_SECONDS = 0.2
 )
 @openclaw_command_option
 @contracts_option
+@stream_options
 @json_option
 def guard(
     arguments: tuple[str, ...],
@@ -53,13 +56,16 @@ def guard(
     folders: tuple[Path, ...],
     openclaw_command: str,
     policy_file: Path | None,
+    otlp_endpoint: str | None,
+    otlp_content: bool,
     as_json: bool,
 ) -> None:
     """Diagnose attached recordings while they are recorded, and act on limits, until you press Ctrl-C.
 
-    It follows the run that `critiqor attach` records, and the next one after it. Each finding and each exceeded limit
-    is one line. A limit with the action `stop` has OpenClaw abort the agent run that exceeds it; other agent runs go
-    on. A run that `critiqor monitor` launched is diagnosed by its monitor.
+    It follows the runs that `critiqor attach` records, and cuts their recordings into segments as `attach --segment`
+    says. It also cuts a recording whose monitor was killed. Each finding and each exceeded limit is one line. A limit
+    with the action `stop` has OpenClaw abort the agent run that exceeds it; other agent runs go on.
+    A run that `critiqor monitor` launched is diagnosed by its monitor.
 
     ARGUMENTS after `--` select the OpenClaw instance: `--profile NAME` or `--dev`.
 
@@ -89,7 +95,14 @@ def guard(
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     gateway = _Gateway(openclaw_command, arguments)
     following = Guard(
-        stores, policy, announce=announce, abort=gateway.abort, say=lambda text: say(text), witness=GuardWitness
+        stores,
+        policy,
+        announce=announce,
+        abort=gateway.abort,
+        say=lambda text: say(text),
+        witness=GuardWitness,
+        stream=read_stream(otlp_endpoint, otlp_content),
+        finalize_options=() if policy_file is None else ("--policy", str(policy_file)),
     )
     with ExitStack() as held, suppress(KeyboardInterrupt):
         for store in stores:

@@ -14,7 +14,11 @@ from critiqor.cli.options import (
     metadata_options,
     openclaw_command_option,
     read_policy_option,
+    read_stream,
     runs_dir_option,
+    segment_option,
+    slot_option,
+    stream_options,
 )
 from critiqor.cli.output import say
 from critiqor.cli.settings import FOLDER_FILE
@@ -30,6 +34,8 @@ def monitor() -> None:
 @monitor.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @runs_dir_option
+@slot_option
+@segment_option("off")
 @openclaw_command_option
 @metadata_options
 @click.option(
@@ -42,6 +48,7 @@ def monitor() -> None:
     help="Time limit in seconds, after which the whole process tree is terminated.",
 )
 @contracts_option
+@stream_options
 @click.option("--no-live", is_flag=True, help="Do not diagnose the run while it is recorded.")
 @click.option("--finalize", "finalizes", is_flag=True, help="Seal and diagnose the run when OpenClaw has ended.")
 @click.option(
@@ -68,10 +75,14 @@ def openclaw(
     /,
     arguments: tuple[str, ...],
     runs_dir: str,
+    slot: str | None,
+    segment: str | None,
     openclaw_command: str,
     cwd: Path | None,
     timeout: float | None,
     policy_file: Path | None,
+    otlp_endpoint: str | None,
+    otlp_content: bool,
     no_live: bool,
     finalizes: bool,
     check_file: Path | None,
@@ -100,14 +111,21 @@ def openclaw(
     policy = read_policy_option(policy_file) if has_policy else None
     if policy is not None and policy.limits.given and no_live:
         raise UsageError("the limits of a policy need the live diagnosis", fix="leave out --no-live")
+    stream = read_stream(otlp_endpoint, otlp_content)
+    if stream is not None and no_live:
+        raise UsageError("--otlp-endpoint needs the live diagnosis", fix="leave out --no-live")
     options = MonitorOptions(
         runs_dir=runs_dir,
+        slot=slot,
+        segment=segment,
+        policy_file=policy_file,
         openclaw_command=openclaw_command,
         arguments=arguments or DEFAULT_ARGUMENTS,
         cwd=cwd,
         timeout=timeout,
         live=not no_live,
         policy=policy,
+        stream=stream,
         timeline=not no_timeline,
         captures_prompts="prompts" in capture,
         deep_profile=deep_profile,
@@ -124,6 +142,7 @@ def openclaw(
             finalize,
             run=result.run_id,
             runs_dir=runs_dir,
+            slot=None,
             policy_file=policy_file,
             no_dashboard=True,
             as_json=False,

@@ -53,13 +53,12 @@ def runs(
 ) -> None:
     """List the runs in this folder, newest first."""
     from critiqor.cli.garbage import paused_collection
-    from critiqor.cli.run_list import RunFilter, list_lost_run, list_run, sort_rows
+    from critiqor.cli.run_list import RunFilter, list_runs, sort_rows
     from critiqor.run.store import RunStore
 
     store = RunStore(runs_dir)
     with paused_collection():
-        rows = [list_run(run) for run in reversed(store.runs())]
-        rows += map(list_lost_run, store.paths.lost_run_ids())
+        rows = list_runs(store)
     chosen = RunFilter(agent=agent, session=session, verdicts=verdicts, since_ms=_moment(since), tags=tags)
     listed = sort_rows([row for row in rows if chosen.shows(row)], sort)
     if rows and not listed:

@@ -12,7 +12,7 @@ import click
 
 from critiqor.cli.completion_values import run_names
 from critiqor.cli.hints import add_runs_dir, stop_command
-from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.options import json_option, runs_dir_option, slot_option
 from critiqor.cli.output import answer_line, say
 from critiqor.cli.running_agent import say_if_running, warn_if_running
 from critiqor.cli.terminal.capabilities import can_draw
@@ -32,8 +32,9 @@ MAX_REMEMBERED = 500
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", required=False, shell_complete=run_names)
 @runs_dir_option
+@slot_option
 @json_option
-def watch(run: str | None, runs_dir: str, as_json: bool) -> None:
+def watch(run: str | None, runs_dir: str, slot: str | None, as_json: bool) -> None:
     """Follow the active run, or the given RUN, while it is recorded, until it ends or you press Ctrl-C.
 
     On a terminal, its figures, its verdict so far and its latest events are updated in place; in a pipe, each event and
@@ -46,7 +47,7 @@ def watch(run: str | None, runs_dir: str, as_json: bool) -> None:
     from critiqor.storage.lock import is_held
 
     store = RunStore(runs_dir)
-    follower = Follower(_active(store) if run is None else store.run(run))
+    follower = Follower(_active(store, slot) if run is None else store.run(run))
     _refuse_finished(follower.head)
     run_id, over = follower.run.id, None
     with suppress(KeyboardInterrupt):
@@ -65,14 +66,10 @@ def watch(run: str | None, runs_dir: str, as_json: bool) -> None:
         warn_if_running(run_id, runs_dir)
 
 
-def _active(store: RunStore) -> Run:
-    from critiqor.errors import NoActiveSessionError
+def _active(store: RunStore, slot: str | None) -> Run:
+    from critiqor.run.active_slot import active_run_id
 
-    run = store.active()
-    if run is None:
-        fix = "critiqor monitor openclaw   (or name a run: critiqor runs)"
-        raise NoActiveSessionError("no run is active in this runs folder", fix=fix)
-    return run
+    return store.active(slot) or store.run(active_run_id(store.paths, "watch", slot))
 
 
 def _refuse_finished(head: RunHead) -> None:

@@ -13,7 +13,7 @@ from critiqor.dashboard.data.event_index import EventIndex, Numbered
 from critiqor.model import Event
 from critiqor.search.terms import Search
 
-Shown = Literal["", "messages", "problems"]
+Shown = Literal["", "messages", "tools", "problems"]
 """Which entries of a conversation are wanted; an empty text means all."""
 MAX_SCANNED = 2000
 """Number of events that are read of a run without an index."""
@@ -146,6 +146,7 @@ class ScannedConversations:
             for entry in self._entries
             if entry.session == wanted.session
             and (wanted.shown != "messages" or entry.kind in MESSAGES)
+            and (wanted.shown != "tools" or entry.kind == "tool")
             and (wanted.shown != "problems" or entry.is_failed or entry.kind == "retry")
             and (not search or any(map(search.matches, self.events((entry.number, entry.end or 0)).values())))
         ]
@@ -156,6 +157,8 @@ def _conditions(wanted: EntryFilter) -> tuple[str, Sequence[Any]]:
     if wanted.shown == "messages":
         conditions.append(f"kind IN ({','.join('?' * len(MESSAGES))})")
         values += MESSAGES
+    elif wanted.shown == "tools":
+        conditions.append("kind = 'tool'")
     elif wanted.shown == "problems":
         conditions.append("(is_failed OR kind = 'retry')")
     if search := Search(wanted.text):

@@ -15,18 +15,22 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from critiqor.dashboard.data.event_kinds import PLUMBING, is_plumbing
 from critiqor.dashboard.data.time_chart import Bar
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Event
 from critiqor.search.terms import Search
 from critiqor.storage.session_document import event_at
 
-INDEX_VERSION = "3"
+INDEX_VERSION = "4"
 # 1: first form.
 # 2: bars of model calls with their tools are called steps.
 # 3: sessions and their conversations.
+# 4: the sessions of bars, and the messages of agent runs.
 FIELDS = ("event_type", "source_layer", "tool_name", "status")
 """Fields that events can be filtered by."""
+_MAX_FACETS = 20_000
+"""Maximum number of combinations of values that are counted, the most frequent ones."""
 
 
 class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +41,10 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
     tool_name: str = ""
     status: str = ""
     text: str = ""
+    session: int | None = None
+    """Number of a session."""
+    folds: bool = False
+    """Whether events that say nothing by themselves are left out, unless they failed."""
 
     @property
     def names(self) -> dict[str, str]:
@@ -46,6 +54,8 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
     def matches(self, event: Event) -> bool:
         """Return whether an event matches the filter; does not use an index."""
         if any(getattr(event, field) != value for field, value in self.names.items()):
+            return False
+        if self.folds and event.status != "error" and is_plumbing(event.event_type):
             return False
         search = Search(self.text)
         return not search or search.matches(event)
@@ -73,6 +83,24 @@ class SessionName(NamedTuple):
     key: str
 
 
+class RunStart(NamedTuple):
+    """How an agent run began."""
+
+    first: int
+    """Its first event."""
+    message: int | None
+    """The event with the message that it answers."""
+    at_ms: int | None
+
+
+class Facet(NamedTuple):
+    """Events with the same values of the fields."""
+
+    values: dict[str, str | None]
+    session: int | None
+    times: int
+
+
 class EventIndex:
     """A finished index. Each query opens the file, so that any thread can query it."""
 
@@ -97,10 +125,16 @@ class EventIndex:
         conditions = ["words MATCH ?"] if search else []
         conditions += [f"{field} = ?" for field in wanted.names]
         values: list[Any] = [search.expression, *wanted.names.values()] if search else list(wanted.names.values())
+        if wanted.session is not None:
+            conditions.append("session = ?")
+            values.append(wanted.session)
+        if wanted.folds:
+            conditions.append(f"(status = 'error' OR event_type NOT IN ({','.join('?' * len(PLUMBING))}))")
+            values += PLUMBING
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         # Matches come in the order of their numbers, so the first page needs no sorting.
         source, order = ("words JOIN events ON number = words.rowid", "words.rowid") if search else ("events", "number")
-        alone = "words" if search and not wanted.names else source
+        alone = "words" if search and len(conditions) == 1 else source
         with self.query() as base:
             [total] = base.execute(f"SELECT count(*) FROM {alone}{where}", values).fetchone()
             rows = base.execute(
@@ -160,16 +194,56 @@ class EventIndex:
             first, last = base.execute("SELECT min(start_us), max(end_us) FROM bars").fetchone()
         return None if first is None else (first, last)
 
-    def lanes(self) -> list[tuple[str, int]]:
-        """Return the kinds of bars, with the number of lanes of each."""
+    def lanes(self) -> dict[tuple[int, str], int]:
+        """Return the sessions and kinds of bars, with the number of lanes of each."""
         with self.query() as base:
-            return base.execute("SELECT kind, max(lane) FROM bars GROUP BY kind").fetchall()
+            rows = base.execute("SELECT session, kind, max(lane) FROM bars GROUP BY session, kind")
+            return {(session, kind): lanes for session, kind, lanes in rows}
+
+    def agent_runs(self, agent_run_ids: Iterable[str]) -> dict[str, RunStart]:
+        """Return how agent runs began, by their ids."""
+        with self.query() as base:
+            found = (
+                base.execute(
+                    "SELECT id, first, message, at_ms FROM runs JOIN events ON number = first WHERE id = ?", [each]
+                )
+                for each in agent_run_ids
+            )
+            return {agent_run_id: RunStart(*rest) for rows in found for agent_run_id, *rest in rows}
+
+    def sessions_of(self, event_ids: Iterable[str]) -> dict[str, int]:
+        """Return the numbers of the sessions of events, by their ids."""
+        with self.query() as base:
+            found = (
+                base.execute("SELECT event_id, session FROM events WHERE event_id = ? LIMIT 1", [each])
+                for each in event_ids
+            )
+            return {event_id: session for rows in found for event_id, session in rows if session is not None}
+
+    def facets(self, text: str) -> list[Facet]:
+        """Return how many events with these words have which values of the fields."""
+        search = Search(text)
+        with self.query() as base:
+            # The counts of all events are made with the index: each page of a long run needs them.
+            rows = (
+                base.execute(
+                    facet_query("words JOIN events ON number = words.rowid WHERE words MATCH ?"), [search.expression]
+                )
+                if search
+                else base.execute("SELECT * FROM facets")
+            )
+            return [Facet(dict(zip(FIELDS, row, strict=False)), row[-2], row[-1]) for row in rows]
+
+    def session_names(self) -> dict[int, str | None]:
+        """Return the keys of the sessions by their numbers."""
+        with self.query() as base:
+            return dict(base.execute("SELECT number, key FROM sessions ORDER BY number"))
 
     def long_bars(self, start_us: int, end_us: int, min_us: int, max_bars: int) -> list[Bar]:
         """Return the bars that took at least `min_us`; only the longest ones if there are too many."""
         with self.query() as base:
             rows = base.execute(
-                "SELECT kind, lane, start_us, end_us, name, failed, event_id, 1 FROM bars"
+                "SELECT kind, lane, start_us, end_us, name, failed, event_id, session, message, 1 FROM bars"
                 " WHERE end_us >= ? AND start_us <= ? AND end_us - start_us >= ?"
                 " ORDER BY end_us - start_us DESC LIMIT ?",
                 [start_us, end_us, min_us, max_bars],
@@ -180,9 +254,10 @@ class EventIndex:
         """Return the shorter bars, joined if they are closer than `min_us`, under the name of one of them."""
         with self.query() as base:
             rows = base.execute(
-                "SELECT kind, lane, min(start_us), max(end_us), min(name), max(failed), min(event_id), count(*)"
+                "SELECT kind, lane, min(start_us), max(end_us), min(name), max(failed), min(event_id), session,"
+                " min(message), count(*)"
                 " FROM bars WHERE end_us >= ? AND start_us <= ? AND end_us - start_us < ?"
-                " GROUP BY kind, lane, (start_us - ?) / ?",
+                " GROUP BY session, kind, lane, (start_us - ?) / ?",
                 [start_us, end_us, min_us, start_us, max(min_us, 1)],
             )
             return [Bar._make(row) for row in rows]
@@ -219,6 +294,13 @@ class EventIndex:
             raise evidence_error(self._document, error) from error
         finally:
             os.close(descriptor)
+
+
+def facet_query(source: str) -> str:
+    """Return the query that counts the combinations of values among some events."""
+    names = f"{', '.join(FIELDS)}, session"
+    counted = f"SELECT {names}, count(*) AS times FROM {source} GROUP BY {names}"
+    return f"{counted} ORDER BY times DESC LIMIT {_MAX_FACETS}"
 
 
 def index_source(document: Path, digest: str) -> str:

@@ -1,6 +1,8 @@
-"""Kinds of events, which decide their icons and colours."""
+"""Kinds of events, which decide their icons and colours, and the events that lists fold."""
 
 from __future__ import annotations
+
+from critiqor.model.event import HOUSEKEEPING, EventType
 
 _KINDS = {
     "tool_call": "tool",
@@ -29,6 +31,25 @@ _KINDS = {
     "gateway_start": "process",
     "gateway_stop": "process",
 }
+PLUMBING = HOUSEKEEPING | {
+    EventType.STATE_TRANSITION,
+    EventType.GUARD_STARTED,
+    "agent_start",
+    "agent_end",
+    "turn_start",
+    "turn_end",
+    "before_provider_request",
+    "before_agent_start",
+    "message_start",
+    "session_before_compact",
+    "resource_usage",
+}
+"""Events that only say that something begins or ends. Lists fold them, unless they failed."""
+
+
+def is_plumbing(event_type: str) -> bool:
+    """Return whether an event of this type says nothing by itself, if it did not fail."""
+    return event_type in PLUMBING
 
 
 def kind_of(event_type: str) -> str:

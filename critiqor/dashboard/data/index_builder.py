@@ -13,10 +13,11 @@ import msgspec
 import psutil
 
 from critiqor.conversation.entries import ConversationBuilder, Entry
-from critiqor.dashboard.data.event_index import FIELDS, EventIndex, evidence_error, index_source
-from critiqor.dashboard.data.time_chart import chart_bars
+from critiqor.dashboard.data.event_index import FIELDS, EventIndex, evidence_error, facet_query, index_source
+from critiqor.dashboard.data.time_chart import AgentRuns, chart_bars
 from critiqor.exporters import gather_trace
 from critiqor.model import ms_from_iso
+from critiqor.model.trace import label
 from critiqor.run.store import Run
 from critiqor.run.view import RunView
 from critiqor.search.terms import searchable_text
@@ -26,6 +27,8 @@ _BATCH = 500
 _MAX_NAME = 200
 """Maximum length in characters of a name that is offered as a filter."""
 _MAX_NAMES = 200
+_MAX_RUNS = 100_000
+"""Maximum number of agent runs whose beginnings and messages are known."""
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE events (
@@ -45,8 +48,10 @@ CREATE VIRTUAL TABLE words USING fts5 (
 );
 CREATE TABLE names (field TEXT, name TEXT, times INTEGER);
 CREATE TABLE bars (
-    kind TEXT, lane INTEGER, start_us INTEGER, end_us INTEGER, name TEXT, failed INTEGER, event_id TEXT
+    kind TEXT, lane INTEGER, start_us INTEGER, end_us INTEGER, name TEXT, failed INTEGER, event_id TEXT,
+    session INTEGER, message INTEGER
 );
+CREATE TABLE runs (id TEXT PRIMARY KEY, first INTEGER, message INTEGER) WITHOUT ROWID;
 """
 
 
@@ -65,14 +70,14 @@ def build_index(run: Run, digest: str, file: Path) -> EventIndex:
             base.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -8000;")
             base.executescript(_TABLES)
             base.execute("BEGIN")
-            _insert_events(base, document)
-            _insert_bars(base, run)
+            _insert_bars(base, run, _insert_events(base, document))
             for field in FIELDS:
                 base.execute(
                     f"INSERT INTO names SELECT '{field}', {field}, count(*) AS times FROM events"
                     f" WHERE {field} IS NOT NULL AND length({field}) <= ? GROUP BY {field} ORDER BY times DESC LIMIT ?",
                     [_MAX_NAME, _MAX_NAMES],
                 )
+            base.execute(f"CREATE TABLE facets AS {facet_query('events')}")
             base.execute("CREATE INDEX events_by_id ON events (event_id)")
             base.execute("CREATE INDEX entries_by_event ON entries (number)")
             base.execute("CREATE INDEX entries_by_end ON entries (end)")
@@ -95,11 +100,13 @@ def _remove_leftovers(file: Path) -> None:
                 left.unlink()
 
 
-def _insert_events(base: sqlite3.Connection, document: Path) -> None:
+def _insert_events(base: sqlite3.Connection, document: Path) -> AgentRuns:
     rows: list[tuple[Any, ...]] = []
     words: list[tuple[int, str]] = []
 
     entries: dict[tuple[int, int], Entry] = {}
+    firsts: dict[str, int] = {}
+    messages: dict[str, int] = {}
     conversations = ConversationBuilder()
 
     def flush() -> None:
@@ -119,9 +126,13 @@ def _insert_events(base: sqlite3.Connection, document: Path) -> None:
             raise evidence_error(document, error) from error
         at = ms_from_iso(event.timestamp)
         named = (event.event_id, event.event_type, event.source_layer, event.tool_name, event.status)
+        if event.agent_run_id and len(firsts) < _MAX_RUNS:
+            firsts.setdefault(event.agent_run_id, number)
         entry = conversations.observe(number, event)
         if entry is not None:
             entries[entry.session, entry.place] = entry
+            if entry.kind == "user" and event.agent_run_id in firsts:
+                messages.setdefault(event.agent_run_id, number)
         session = conversations.sessions.get(event.session_key) if event.session_key is not None else None
         rows.append((number, *named, at, offset, len(line), None if session is None else session.number))
         words.append((number, searchable_text(event)))
@@ -130,12 +141,20 @@ def _insert_events(base: sqlite3.Connection, document: Path) -> None:
     flush()
     sessions = map(msgspec.structs.astuple, conversations.sessions.values())
     base.executemany("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", sessions)
+    runs = ((agent_run_id, first, messages.get(agent_run_id)) for agent_run_id, first in firsts.items())
+    base.executemany("INSERT INTO runs VALUES (?, ?, ?)", runs)
+    tracks = {
+        f"session {label(session.key)}": session.number
+        for session in conversations.sessions.values()
+        if session.key is not None
+    }
+    return AgentRuns(tracks, {label(agent_run_id): number for agent_run_id, number in messages.items()})
 
 
-def _insert_bars(base: sqlite3.Connection, run: Run) -> None:
-    bars = chart_bars(gather_trace(RunView(run)))
+def _insert_bars(base: sqlite3.Connection, run: Run, agent_runs: AgentRuns) -> None:
+    bars = chart_bars(gather_trace(RunView(run)), agent_runs)
     # The last field is the number of joined bars, and none are joined here.
-    base.executemany("INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?)", (bar[:-1] for bar in bars))
+    base.executemany("INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (bar[:-1] for bar in bars))
 
 
 def _lines(document: Path) -> Iterator[tuple[int, bytes]]:

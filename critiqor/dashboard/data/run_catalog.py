@@ -46,6 +46,10 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""
     """The first words of the first message of a user; empty if none was recorded early."""
     models: tuple[str, ...] = ()
+    model_costs: tuple[tuple[str, float], ...] = ()
+    """What the calls of each model cost, as far as it is known."""
+    versions: tuple[str, ...] = ()
+    """Versions of OpenClaw."""
     tags: tuple[str, ...] = ()
     note: str = ""
     headline: str | None = None
@@ -78,6 +82,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""
     verdict: str = ""
     model: str = ""
+    version: str = ""
     tag: str = ""
     sort: str = ""
     """A key of `SORTS`, with a minus sign for the opposite order."""
@@ -96,6 +101,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
             and self.agent in ("", row.agent_id)
             and self.verdict in ("", row.readiness or row.status.lower())
             and self.model in ("", *row.models)
+            and self.version in ("", *row.versions)
             and self.tag in ("", *row.tags)
             and self.problem in ("", *(row.problems or ("none",)))
             and self.tenant in ("", row.tenant_id)
@@ -200,6 +206,7 @@ def _refuse_links(run: Run) -> None:
         paths.journal_path(run.id),
         paths.redaction_key_path(run.id),
         run.timeline_path,
+        paths.carried_path(run.id),
     )
     folders = (run.folder, paths.openclaw_folder(run.id))
     if not (all(_is(S_ISREG, file) for file in files) and all(_is(S_ISDIR, folder) for folder in folders)):
@@ -235,6 +242,12 @@ def _read_row(view: RunView) -> RunRow:
         **known,
         task=_task_of(view, diagnosis.sessions),
         models=tuple(sorted({usage.model for usage in diagnosis.cost_analysis.per_model if usage.model})),
+        model_costs=tuple(
+            (usage.model or "unknown", usage.cost_usd)
+            for usage in diagnosis.cost_analysis.per_model
+            if usage.cost_usd is not None
+        ),
+        versions=_versions(view),
         headline=diagnosis.headline,
         sessions=None if verdict is None else verdict.sessions,
         trust=None if verdict is None else verdict.trust,
@@ -259,6 +272,15 @@ def _read_row(view: RunView) -> RunRow:
             for session in diagnosis.sessions
         ),
     )
+
+
+def _versions(view: RunView) -> tuple[str, ...]:
+    """Return the versions of OpenClaw that were recorded; empty if the evidence cannot be read."""
+    try:
+        recorders = view.run.coverage().recorders if view.is_sealed else []
+    except (CritiqorError, OSError):
+        return ()
+    return tuple(sorted({each.openclaw_version for each in recorders if each.openclaw_version}))
 
 
 def _with_annotations(row: RunRow, run: Run) -> RunRow:

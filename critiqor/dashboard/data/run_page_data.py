@@ -5,11 +5,12 @@ Pages read everything about a run from here; what the viewer may not see is left
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
+from critiqor.conversation.entries import message_text
 from critiqor.dashboard.data.conversation_index import (
     ConversationSource,
     IndexedConversations,
@@ -21,7 +22,8 @@ from critiqor.dashboard.data.time_chart import KINDS, Bar, ChartWindow
 from critiqor.dashboard.pages.run_addresses import RunAddresses
 from critiqor.dashboard.render.formatting import offset
 from critiqor.errors import BrokenRecordError
-from critiqor.model import Coverage, Diagnosis, Event, Finding, RunHead, ms_from_iso
+from critiqor.model import Coverage, Diagnosis, Event, Finding, RunHead, iso_from_ms, ms_from_iso
+from critiqor.model.sanitize import excerpt
 from critiqor.model.timeline import line_of_id
 from critiqor.model.verdict import Verdict
 from critiqor.privacy.events import anonymous_coverage, anonymous_event
@@ -35,6 +37,8 @@ PAGE = 100
 SMALL_RUN = 5000
 """Maximum number of events for which a page waits until the index is built."""
 INDEX_TIMEOUT_SECONDS = 5.0
+MAX_MESSAGE = 120
+"""Maximum length in characters of a message that an agent run is named by."""
 
 
 class Undiagnosed(NamedTuple):
@@ -51,6 +55,16 @@ class EventNeighbours(NamedTuple):
     next: str | None = None
     counterpart: str | None = None
     """The result of a call, or the call of a result."""
+
+
+class ShownRun(NamedTuple):
+    """An agent run, as pages name it."""
+
+    place: int
+    """Number of its first event."""
+    started_at: str
+    message: str
+    """The first words of the message that it answers; empty if it is not known."""
 
 
 class RunPageData:
@@ -77,7 +91,7 @@ class RunPageData:
     @property
     def is_live(self) -> bool:
         """Whether it is still being recorded, or was when its recorder died."""
-        return self.head.status == "MONITORING"
+        return self.head.is_being_recorded
 
     @property
     def total_events(self) -> int | None:
@@ -143,9 +157,8 @@ class RunPageData:
         """Return one page of events; the first page is 1."""
         if self.is_anonymous:
             # A match would reveal that a text occurs in the run.
-            wanted = EventFilter(
-                **{field: name for field, name in wanted.names.items() if anonymous_name(field, name) == name}
-            )
+            names = {field: name for field, name in wanted.names.items() if anonymous_name(field, name) == name}
+            wanted = EventFilter(**names, session=wanted.session, folds=wanted.folds)
         offset = (page - 1) * PAGE
         # Reading all of a large run takes about as long as building its index.
         index = self.index(wait=wanted != EventFilter())
@@ -245,6 +258,36 @@ class RunPageData:
             return []
         bars = [*index.long_bars(start_us, end_us, min_us, max_bars), *index.short_bars(start_us, end_us, min_us)]
         return [bar._replace(name=KINDS[bar.kind]) for bar in bars] if self.is_anonymous else bars
+
+    def agent_runs(self, agent_run_ids: Iterable[str]) -> dict[str, ShownRun]:
+        """Return when agent runs began and what they answer, by their ids; empty without an index."""
+        index = self.index()
+        if index is None or self.is_anonymous:
+            return {}
+        starts = index.agent_runs(set(agent_run_ids))
+        texts = self.message_texts(start.message for start in starts.values() if start.message is not None)
+        return {
+            each: ShownRun(
+                start.first, "" if start.at_ms is None else iso_from_ms(start.at_ms), texts.get(start.message or 0, "")
+            )
+            for each, start in starts.items()
+        }
+
+    def session_choices(self) -> dict[int, str | None]:
+        """Return the names of the sessions as the viewer sees them, by their numbers; empty without an index."""
+        index = self.index()
+        if index is None:
+            return {}
+        named = index.session_names().items()
+        return {each: f"session_{each}" if self.is_anonymous and key is not None else key for each, key in named}
+
+    def message_texts(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Return the first words of messages by the numbers of their events; empty for an anonymous viewer."""
+        if self.is_anonymous:
+            return {}
+        found = self.conversations.events(numbers)
+        texts = {number: excerpt(message_text(event), MAX_MESSAGE) for number, event in found.items()}
+        return {number: text for number, text in texts.items() if text}
 
     def _numbered_events(self) -> Iterator[Numbered]:
         return (Numbered(number, event) for number, event in enumerate(self._all_events(), 1))

@@ -1,8 +1,8 @@
-"""The time chart of a run: bars in one row per kind, with lanes for bars that overlap, and the window that is shown."""
+"""The time chart of a run: bars of sessions and kinds, with lanes for bars that overlap, and the shown window."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from critiqor.exporters.trace.activity import is_retry
@@ -24,6 +24,8 @@ KINDS = {
     "child": "Child processes",
 }
 """Kinds of bars from top to bottom, with their labels."""
+SESSION_KINDS = ("agent", "retry", "turn", "model", "tool", "memory", "compaction")
+"""Kinds of bars that belong to a session."""
 MAX_LANES = 8
 """Maximum number of lanes of one kind; further bars are drawn over the last one."""
 
@@ -39,6 +41,10 @@ class Bar(NamedTuple):
     name: str
     failed: bool | int
     event_id: str | None
+    session: int = 0
+    """Number of its session; 0 for bars that belong to none."""
+    message: int | None = None
+    """The event with the message that an agent run answers."""
     times: int = 1
     """Number of joined bars, if they are too short to be drawn separately."""
 
@@ -52,11 +58,14 @@ class ChartWindow(NamedTuple):
     """Start of the run."""
     last: int
     """End of the run."""
+    rest: str = ""
+    """The rest of the query of its address."""
 
     @property
     def query(self) -> str:
         """The window as the query of an address, in milliseconds since the start of the run."""
-        return f"?from={(self.start - self.first) / 1000}&to={(self.end - self.first) / 1000}"
+        times = f"?from={(self.start - self.first) / 1000}&to={(self.end - self.first) / 1000}"
+        return f"{times}&{self.rest}" if self.rest else times
 
     @property
     def is_whole(self) -> bool:
@@ -70,34 +79,50 @@ class ChartWindow(NamedTuple):
         return self._replace(start=start, end=end)
 
 
-def chart_bars(trace: Trace) -> Iterator[Bar]:
-    """Yield the bars of the time chart for a trace: kind by kind, on as many lanes as overlap."""
+class AgentRuns(NamedTuple):
+    """What the bars of a trace are named by."""
+
+    sessions: Mapping[str, int]
+    """Numbers of sessions by the names of their tracks."""
+    messages: Mapping[str, int]
+    """The events with the messages of agent runs, by their ids."""
+
+
+def chart_bars(trace: Trace, runs: AgentRuns) -> Iterator[Bar]:
+    """Yield the bars of the time chart for a trace: those of each session by kind, on as many lanes as overlap."""
     end = trace.end_us
-    for kind in KINDS:
-        for placed in lay_out((slice_ for slice_ in trace.slices if _kind(slice_) == kind), end):
+    rows: dict[tuple[int, str], list[Slice]] = {}
+    for slice_ in trace.slices:
+        kind = _kind(slice_)
+        session = runs.sessions.get(slice_.track.name, 0) if kind in SESSION_KINDS else 0
+        rows.setdefault((session, kind), []).append(slice_)
+    for (session, kind), slices in rows.items():
+        for placed in lay_out(slices, end) if kind in KINDS else ():
             slice_ = placed.slice
             name = slice_.name
-            lane = min(placed.lane, MAX_LANES)
             event_id = slice_.facts.get("event_id")
             yield Bar(
                 kind,
-                lane,
+                min(placed.lane, MAX_LANES),
                 placed.start_us,
                 placed.end_us,
                 name if slice_.finished else f"{name} (its end was not seen)",
                 slice_.failed,
                 event_id if isinstance(event_id, str) else None,
+                session,
+                runs.messages.get(slice_.family or "") if kind == "agent" else None,
             )
-    yield from _retries(trace.instants)
+    yield from _retries(trace.instants, runs)
 
 
 def _kind(slice_: Slice) -> str:
     return "retry" if is_retry(slice_) else slice_.category
 
 
-def _retries(instants: Iterable[Instant]) -> Iterator[Bar]:
+def _retries(instants: Iterable[Instant], runs: AgentRuns) -> Iterator[Bar]:
     for instant in instants:
         if is_retry(instant):
             event_id = instant.facts.get("event_id")
             known_id = event_id if isinstance(event_id, str) else None
-            yield Bar("retry", 1, instant.at_us, instant.at_us, instant.name, False, known_id)
+            session = runs.sessions.get(instant.track.name, 0)
+            yield Bar("retry", 1, instant.at_us, instant.at_us, instant.name, False, known_id, session)

@@ -5,26 +5,33 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from critiqor.dashboard.data.conversations import Conversations, ShownEntry
 from critiqor.dashboard.data.event_index import EventFilter
-from critiqor.dashboard.data.run_page_data import RunPageData
+from critiqor.dashboard.data.event_kinds import is_plumbing
+from critiqor.dashboard.data.run_page_data import RunPageData, ShownRun
 from critiqor.dashboard.pages.paging import Pages
+from critiqor.dashboard.pages.run_addresses import session_segment
 from critiqor.dashboard.render.causal_drawing import CausalPicture, draw_causal_graph
 from critiqor.dashboard.render.chart_drawing import draw_requests
 from critiqor.dashboard.render.lane_drawing import SMALL, Drawing, draw
 from critiqor.diagnosis.signals.text import canonical_json, plain_text
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Diagnosis, Event, Finding, GraphNode
-from critiqor.model.diagnosis import SEVERITIES
-from critiqor.model.sanitize import excerpt, remove_escape_sequences
+from critiqor.model.diagnosis import SEVERITIES, RequestSize
+from critiqor.model.sanitize import excerpt, remove_escape_sequences, sanitize_for_page
+from critiqor.model.usage import TurnUsage
 from critiqor.model.verdict import SessionTable, session_table
+from critiqor.privacy.replacements import anonymous_name
 from critiqor.search.terms import searchable_text
 
+EVENT_FILTERS = {"type": "event_type", "layer": "source_layer", "tool": "tool_name", "status": "status"}
+"""Filters of the evidence, by their names in the address."""
+MAX_NAME, MAX_NAMES = 200, 200
+"""Maximum length in characters, and maximum number, of names that are offered as a filter."""
 MAX_CITED = 12
 """Maximum number of events of one finding that are shown with their values."""
-MAX_TEXTS = 20
-"""Maximum number of arguments of a call that are shown as texts."""
 _MAX_EXCERPT = 240
 """Maximum length of one value of an event in characters."""
 _MAX_SEARCHED = 50_000
@@ -62,23 +69,128 @@ def diagnosis_values(data: RunPageData, page: int, size: int) -> dict[str, Any]:
     }
 
 
+class CostRow(NamedTuple):
+    """The cost of one agent run."""
+
+    usage: TurnUsage
+    run: ShownRun | None
+    """When it began and what it answers; None if that is not known."""
+
+
 def cost_values(data: RunPageData) -> dict[str, Any]:
-    """Return the view model of the cost page: the start of each turn, by agent run id; the diagnosis has the costs."""
-    timeline = data.diagnosis.timeline if data.diagnosis else None
-    turns = timeline.turns if timeline is not None else []
-    return {"began": {turn.agent_run_id: turn.started_at for turn in turns if turn.agent_run_id}}
+    """Return the view model of the cost page: the agent runs in order of time; the diagnosis has all other costs."""
+    usages = data.diagnosis.cost_analysis.per_turn if data.diagnosis else []
+    known = data.agent_runs(each.scope.agent_run_id for each in usages if each.scope.agent_run_id)
+    rows = [CostRow(each, known.get(each.scope.agent_run_id or "")) for each in usages]
+    return {"turns": sorted(rows, key=lambda row: (row.run is None, row.run.place if row.run else 0))}
 
 
-def context_values(data: RunPageData) -> dict[str, Any]:
-    """Return the view model of the context page: request sizes and budgets, with the compactions between them."""
-    requests = data.diagnosis.context_analysis.requests if data.diagnosis else []
+class SessionContext(NamedTuple):
+    """The sizes of the requests of one session."""
+
+    number: int
+    name: str | None
+    requests: int
+    peak_tokens: int | None
+    peak_saturation: float | None
+
+
+def context_values(data: RunPageData, session: int | None = None) -> dict[str, Any]:
+    """Return the view model of the context page: request sizes and budgets, with the compactions between them.
+
+    With a session, only its requests are shown.
+    """
+    every = data.diagnosis.context_analysis.requests if data.diagnosis else []
+    index = data.index()
+    sessions = index.sessions_of(each.event_id for each in every) if index is not None else {}
+    requests = [each for each in every if session is None or sessions.get(each.event_id) == session]
     ids = [each.event_id for each in requests]
     # Ids sort in the order of events, so the position among the ids says after which request a compaction happened.
-    behind = [bisect_left(ids, event_id) for event_id in _compactions(data)] if ids else []
+    behind = [bisect_left(ids, event_id) for event_id in _compactions(data, session)] if ids else []
+    names = data.session_choices()
     return {
+        "requests": requests,
+        "request_sessions": {event_id: names.get(number) for event_id, number in sessions.items()},
+        "session_contexts": _session_contexts(every, sessions, names),
         "compacted_behind": {place: behind.count(place) for place in behind},
         "chart": draw_requests(requests, behind, data.addresses.event),
     }
+
+
+def _session_contexts(
+    requests: list[RequestSize], sessions: dict[str, int], names: dict[int, str | None]
+) -> list[SessionContext]:
+    """Return the sizes of the requests of each session, the fullest first; empty if there are not several."""
+    found: dict[int, list[RequestSize]] = {}
+    for each in requests:
+        if each.event_id in sessions:
+            found.setdefault(sessions[each.event_id], []).append(each)
+    rows = [
+        SessionContext(
+            number,
+            names.get(number),
+            len(own),
+            max((each.input_tokens for each in own if each.input_tokens is not None), default=None),
+            max((each.saturation for each in own if each.saturation is not None), default=None),
+        )
+        for number, own in found.items()
+    ]
+    return sorted(rows, key=lambda row: (-(row.peak_saturation or 0), row.number)) if len(rows) > 1 else []
+
+
+class SessionChoice(NamedTuple):
+    """A session that events can be filtered by."""
+
+    segment: str
+    """As the address names it."""
+    name: str | None
+    times: int
+
+
+def evidence_choices(data: RunPageData, wanted: EventFilter) -> dict[str, Any]:
+    """Return what events can be filtered by, with the number of matching events for each choice."""
+    index = data.index()
+    # An anonymous viewer cannot search: the number of matches would reveal that a word occurs.
+    facets = index.facets("" if data.is_anonymous else wanted.text) if index is not None else []
+    counts: dict[str, dict[str, int]] = {name: {} for name in EVENT_FILTERS}
+    sessions: dict[int, int] = {}
+    folded = 0
+    for facet in facets:
+        is_of_session = wanted.session in (None, facet.session)
+        differing = [field for field, value in wanted.names.items() if facet.values[field] != value]
+        for name, field in EVENT_FILTERS.items():
+            value = facet.values[field]
+            if value is not None and is_of_session and set(differing) <= {field}:
+                counts[name][value] = counts[name].get(value, 0) + facet.times
+        if not differing and facet.session is not None:
+            sessions[facet.session] = sessions.get(facet.session, 0) + facet.times
+        if not differing and is_of_session and wanted.folds and facet.values["status"] != "error":
+            folded += facet.times if is_plumbing(facet.values["event_type"] or "") else 0
+    names = data.session_choices() if len(sessions) > 1 or wanted.session is not None else {}
+    return {
+        "choices": {name: _known_names(data, EVENT_FILTERS[name], found) for name, found in counts.items()},
+        "sessions": [
+            SessionChoice(unquote(session_segment(names[number])), names[number], times)
+            for number, times in sorted(sessions.items())
+            if number in names
+        ],
+        "folded": folded,
+    }
+
+
+def _known_names(data: RunPageData, field: str, found: dict[str, int]) -> dict[str, int]:
+    """Return names to filter by, the most frequent first, without those that the viewer may not see.
+
+    A name with invisible characters would come back changed, so it is left out.
+    """
+    shown = {
+        name: times
+        for name, times in found.items()
+        if len(name) <= MAX_NAME
+        and sanitize_for_page(name) == name
+        and (not data.is_anonymous or anonymous_name(field, name) == name)
+    }
+    return dict(sorted(shown.items(), key=lambda item: (-item[1], item[0]))[:MAX_NAMES])
 
 
 def informative_values(event: Event, search: re.Pattern[str] | None = None) -> list[tuple[str, str]]:
@@ -88,10 +200,11 @@ def informative_values(event: Event, search: re.Pattern[str] | None = None) -> l
     if payload.get("arguments") is not None:
         lines.append(("arguments", excerpt(canonical_json(payload["arguments"]), _MAX_EXCERPT)))
     if event.error:
-        lines.append(("error", excerpt(event.error, _MAX_EXCERPT)))
+        lines.append(("error", excerpt(remove_escape_sequences(event.error), _MAX_EXCERPT)))
     for name in ("result", "text"):
         if payload.get(name):
-            lines.append((name, excerpt(plain_text(payload[name]), _MAX_EXCERPT)))
+            text = plain_text(payload[name])[: 4 * _MAX_SEARCHED]
+            lines.append((name, excerpt(remove_escape_sequences(text), _MAX_EXCERPT)))
     usage = payload.get("usage")
     if isinstance(usage, dict):
         counted = ((usage.get(name), way) for name, way in (("input", "in"), ("output", "out")))
@@ -100,24 +213,6 @@ def informative_values(event: Event, search: re.Pattern[str] | None = None) -> l
     if search is not None:
         lines += _found(event, search, lines)
     return lines
-
-
-def readable_texts(event: Event) -> list[tuple[str, str]]:
-    """Return the texts of an event as people read them: with line breaks, without the terminal's escape sequences."""
-    payload = event.payload
-    texts = []
-    arguments = payload.get("arguments")
-    if isinstance(arguments, dict):
-        # A text is shown as text, everything else as JSON.
-        texts += [(f"argument {name}", _readable(value)) for name, value in list(arguments.items())[:MAX_TEXTS]]
-    elif arguments is not None:
-        texts.append(("arguments", _readable(arguments)))
-    texts += [(name, _readable(payload[name])) for name in ("result", "output", "text") if payload.get(name)]
-    return [(name, text) for name, text in texts if text]
-
-
-def _readable(value: object) -> str:
-    return remove_escape_sequences(plain_text(value))
 
 
 def _severities(findings: list[Finding]) -> dict[str, int]:
@@ -182,10 +277,10 @@ def _notes(data: RunPageData) -> list[str]:
     return [*coverage.notes, *unread] if coverage is not None else []
 
 
-def _compactions(data: RunPageData) -> list[str]:
+def _compactions(data: RunPageData, session: int | None) -> list[str]:
     if data.index() is None:
         return []
-    found = data.events(EventFilter(event_type="compaction_end"), 1)
+    found = data.events(EventFilter(event_type="compaction_end", session=session), 1)
     return [each.event.event_id for each in found.events]
 
 

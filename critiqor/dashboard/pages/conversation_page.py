@@ -18,7 +18,7 @@ from critiqor.dashboard.pages.run_addresses import session_key_of
 from critiqor.dashboard.pages.site import Site
 from critiqor.search.terms import Search
 
-SHOWN: dict[Shown, str] = {"": "Everything", "messages": "Messages", "problems": "Problems"}
+SHOWN: dict[Shown, str] = {"": "Everything", "messages": "Messages", "tools": "Tool calls", "problems": "Problems"}
 
 
 class ConversationPage:

@@ -1,4 +1,4 @@
-"""The live page of a run, and its stream of server-sent events."""
+"""The live page of a run or of one of its sessions, its stream of server-sent events, and the request to stop it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,25 @@ from typing import Any, NamedTuple
 
 import anyio
 from anyio import to_thread
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from critiqor.dashboard.data.live_verdict import live_verdict_data
+from critiqor.dashboard.data.event_kinds import is_plumbing, kind_of
+from critiqor.dashboard.data.live_verdict import LiveScope, live_verdict_data
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.data.view_models import informative_values
+from critiqor.dashboard.pages.run_addresses import session_key_of
 from critiqor.dashboard.pages.site import Site
+from critiqor.dashboard.web.forms import read_form
 from critiqor.errors import CritiqorError
-from critiqor.live.verdict import LiveFile
+from critiqor.live.stop_request import StoppedSession
+from critiqor.live.verdict import LiveFile, read_live
 from critiqor.model import Event
 from critiqor.model.formatting import counted, format_cost, format_duration
 from critiqor.model.sanitize import sanitize_for_page
 from critiqor.privacy.events import anonymous_event
+from critiqor.recording.stop import stop_recorded
 from critiqor.run.tail import Follower, Update
 
 UPDATE_SECONDS = 0.5
@@ -63,35 +69,79 @@ def live_phase(update: Update, run_id: str) -> Phase:
 
 
 class Live:
-    """`/runs/{run}/live` and its stream."""
+    """`/runs/{run}/live?session=…`, its stream, and `POST /runs/{run}/live/stop`."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
 
     def page(self, request: Request) -> Response:
+        """Show the verdict so far; a script adds the events and keeps both current."""
         data = self._site.run_data(request)
-        return self._site.page(request, "live.html", run_data=data, current="live", diagnosis=data.diagnosis)
+        scope = _scope(request.query_params.get("session"), data)
+        verdict = read_live(data.view.run) if data.is_live else None
+        return self._site.page(
+            request,
+            "live.html",
+            run_data=data,
+            current="live",
+            diagnosis=data.diagnosis,
+            scope=scope,
+            session=request.query_params.get("session", ""),
+            verdict=None if verdict is None else live_verdict_data(verdict, scope),
+            is_launched=data.head.owner is not None,
+        )
 
     def stream(self, request: Request) -> Response:
+        """Send new events and verdicts until the run is over."""
         data = self._site.run_data(request)
         if request.method == "HEAD":
             # The client would wait for the body until the run is over.
             return Response(media_type="text/event-stream")
         is_user = self._site.viewer(request).is_user
-        messages = self.messages(data, request.cookies.get(self._site.cookie), is_user=is_user)
+        scope = _scope(request.query_params.get("session"), data)
+        messages = self.messages(data, request.cookies.get(self._site.cookie), scope, is_user=is_user)
         return StreamingResponse(messages, media_type="text/event-stream")
 
-    async def messages(self, data: RunPageData, token: str | None, *, is_user: bool) -> AsyncIterator[bytes]:
+    async def stop(self, request: Request) -> Response:
+        """Stop the run or one of its sessions, as a limit with the action `stop` does. Only the user may."""
+        self._site.user(request)
+        form = await read_form(request)
+        return await to_thread.run_sync(self._stop, request, form)
+
+    def _stop(self, request: Request, form: dict[str, str]) -> Response:
+        data = self._site.run_data(request)
+        if form.get("confirm") != "stop":
+            raise HTTPException(400, "Stopping an agent has to be confirmed: use the button on its live page.")
+        if not data.is_live:
+            raise HTTPException(409, "This run is no longer being recorded, so there is nothing to stop.")
+        scope = _scope(form.get("session"), data)
+        found = scope.sessions(read_live(data.view.run))
+        if scope.is_session and not found:
+            raise HTTPException(404, "There is no such session in this run.")
+        is_launched = data.head.owner is not None
+        # A gateway that was only attached to goes on: what its agents do now is aborted.
+        stopped = found if scope.is_session else [] if is_launched else [each for each in found if each.is_working]
+        if not stopped and not is_launched:
+            raise HTTPException(409, "No agent is working, so there is nothing to stop.")
+        names = [StoppedSession(session_key=each.session_key, agent_run_id=each.agent_run_id) for each in stopped]
+        stop_recorded(data.view.run, names)
+        address = data.addresses.session_part("live", scope.name) if scope.is_session else data.addresses.page("live")
+        return RedirectResponse(address, status_code=303)
+
+    async def messages(
+        self, data: RunPageData, token: str | None, scope: LiveScope, *, is_user: bool
+    ) -> AsyncIterator[bytes]:
         """Yield the messages of the stream, until nothing changes any more."""
         follower, live = Follower(data.view.run), LiveFile(data.view.run)
         yield b"retry: 2000\n\n"
         while True:
             update = await to_thread.run_sync(self._update, follower, data, token)
-            for event in update.events[-MAX_EVENTS:]:
-                yield _message("record", _row(anonymous_event(event) if data.is_anonymous else event))
             verdict = await to_thread.run_sync(live.update) if update.status != GONE else None
+            shown = [event for event in update.events if scope.has(event.session_key, live.verdict)]
+            for event in shown[-MAX_EVENTS:]:
+                yield _message("record", _row(anonymous_event(event) if data.is_anonymous else event))
             if verdict is not None:
-                yield _message("verdict", live_verdict_data(verdict, is_anonymous=data.is_anonymous))
+                yield _message("verdict", live_verdict_data(verdict, scope))
             figures, cost = follower.totals()
             amounts = {"event": figures.events, "error": figures.errors, "token": figures.tokens}
             counts = ", ".join(counted(amount, noun) for noun, amount in amounts.items())
@@ -123,6 +173,12 @@ class Live:
         return Update(events=[], status=GONE, over=WITHDRAWN, more=False)
 
 
+def _scope(session: str | None, data: RunPageData) -> LiveScope:
+    """Return what a live page shows, from the session in its address."""
+    name = session_key_of(session) if session else None
+    return LiveScope(name, is_session=bool(session), is_anonymous=data.is_anonymous)
+
+
 def _row(event: Event) -> dict[str, Any]:
     """Return the displayed fields of an event; the page's script inserts them as text."""
     values = "; ".join(f"{name}: {text}" for name, text in informative_values(event))
@@ -130,6 +186,8 @@ def _row(event: Event) -> dict[str, Any]:
         "id": event.event_id,
         "at": event.timestamp,
         "type": sanitize_for_page(event.event_type[:200]),
+        "kind": kind_of(event.event_type),
+        "plumbing": is_plumbing(event.event_type),
         "tool": sanitize_for_page((event.tool_name or "")[:200]),
         "status": sanitize_for_page(event.status[:40]),
         "took": "" if event.duration_ms is None else format_duration(event.duration_ms),

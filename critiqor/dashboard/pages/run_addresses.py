@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from critiqor.model import Finding
 from critiqor.model.timeline import line_of_id
@@ -65,6 +65,10 @@ class RunAddresses:
         """Return the address of the conversation of a session, or of one of its events there."""
         anchor = f"#{path_segment(event_id)}" if event_id else ""
         return self.page(f"sessions/{session_segment(key)}", event=event_id, **parameters) + anchor
+
+    def session_part(self, name: str, key: str | None) -> str:
+        """Return the address of a page that shows only one session."""
+        return self.page(name, session=unquote(session_segment(key)))
 
     def finding(self, finding_id: str) -> str:
         """Return the address of a finding, on its page of the diagnosis."""

@@ -11,17 +11,17 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from critiqor.dashboard.data import view_models
+from critiqor.dashboard.data.conversations import Conversations
 from critiqor.dashboard.data.event_index import EventFilter
 from critiqor.dashboard.data.run_page_data import PAGE, EventNeighbours, RunPageData
 from critiqor.dashboard.pages.paging import Pages, page_number
-from critiqor.dashboard.pages.run_addresses import FINDINGS
+from critiqor.dashboard.pages.run_addresses import FINDINGS, session_key_of
 from critiqor.dashboard.pages.site import Site
+from critiqor.dashboard.render.event_content import event_contents
 from critiqor.model.event import place_of
-from critiqor.model.sanitize import sanitize_for_page
 from critiqor.search.terms import Search
 
-FILTERS = {"type": "event_type", "layer": "source_layer", "tool": "tool_name", "status": "status"}
-"""Filters of the evidence, by their names in the address."""
+FILTERS = view_models.EVENT_FILTERS
 
 
 class RunPages:
@@ -51,10 +51,14 @@ class RunPages:
         if place_of(text) is not None and data.event(text) is not None and (event := data.addresses.event(text)):
             return RedirectResponse(event, status_code=303)
         names = {field: query_params.get(name, "") for name, field in FILTERS.items()}
-        wanted = EventFilter(**names, text=text)
+        session = self._session(request, data)
+        is_indexed = data.index() is not None
+        # A search or a type asks for certain events, and without an index the list is the evidence as it is.
+        folds = is_indexed and not (text or names["event_type"] or query_params.get("all"))
+        wanted = EventFilter(**names, text=text, session=session, folds=folds)
         page = page_number(query_params.get("page"))
         found = data.events(wanted, page)
-        query = {name: query_params[name] for name in (*FILTERS, "q") if query_params.get(name)}
+        query = {name: query_params[name] for name in (*FILTERS, "q", "session", "all") if query_params.get(name)}
         return self._page(
             request,
             data,
@@ -65,10 +69,10 @@ class RunPages:
             search=Search(text).pattern,
             query=query,
             pages=Pages(page, PAGE, found.total, data.addresses.page("evidence"), urlencode(query)),
-            choices={name: _choices(data, field) for name, field in FILTERS.items()},
             chosen={name: names[field] for name, field in FILTERS.items()},
-            is_indexed=not data.is_sealed or data.index() is not None,
+            is_indexed=not data.is_sealed or is_indexed,
             coverage=data.coverage(),
+            **view_models.evidence_choices(data, wanted),
         )
 
     def event(self, request: Request) -> Response:
@@ -89,7 +93,7 @@ class RunPages:
             "evidence",
             found=found,
             around=around,
-            texts=[text for each in sorted(shown) for text in view_models.readable_texts(each.event)],
+            contents=[content for each in sorted(shown) for content in event_contents(each.event)],
             event_id=event_id,
             content=msgspec.to_builtins(found.event) if found else line,
             citing=[finding for finding in data.findings if event_id in finding.cited_events],
@@ -112,16 +116,24 @@ class RunPages:
     def context(self, request: Request) -> Response:
         """Show the use of memory, and sizes of requests against the budget."""
         data = self._site.run_data(request)
-        return self._page(request, data, "context.html", "context", **view_models.context_values(data))
+        session = self._session(request, data)
+        values = view_models.context_values(data, session)
+        return self._page(request, data, "context.html", "context", **values, shown_session=session)
 
     def playbook(self, request: Request) -> Response:
         """Show what to change, and how to verify it."""
         return self._page(request, self._site.run_data(request), "playbook.html", "playbook")
 
+    @staticmethod
+    def _session(request: Request, data: RunPageData) -> int | None:
+        """Return the number of the session that the address names; None if it names none."""
+        segment = request.query_params.get("session")
+        if not segment:
+            return None
+        session = Conversations(data).find(session_key_of(segment))
+        if session is None:
+            raise HTTPException(404, "There is no such session in this run.")
+        return session.number
+
     def _page(self, request: Request, data: RunPageData, template: str, name: str, **values: Any) -> Response:
         return self._site.page(request, template, run_data=data, current=name, diagnosis=data.diagnosis, **values)
-
-
-def _choices(data: RunPageData, field: str) -> dict[str, int]:
-    """Return names to filter by. A name with invisible characters would come back changed, so it is left out."""
-    return {name: times for name, times in data.names(field).items() if sanitize_for_page(name) == name}

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from critiqor import __version__
-from critiqor.dashboard.data.event_kinds import kind_of
+from critiqor.dashboard.data.event_kinds import is_plumbing, kind_of
 from critiqor.dashboard.data.index_cache import IndexCache
 from critiqor.dashboard.data.run_catalog import RunCatalog
 from critiqor.dashboard.data.run_page_data import RunPageData
@@ -137,5 +137,10 @@ def _environment() -> Environment:
         words=format_identifier,
         wall_time=lambda diagnosis: format_duration(diagnosis.wall_time_ms),
     )
-    environment.globals |= {"informative_values": informative_values, "kind_of": kind_of, "verdicts": wording.VERDICTS}
+    environment.globals |= {
+        "informative_values": informative_values,
+        "is_plumbing": is_plumbing,
+        "kind_of": kind_of,
+        "verdicts": wording.VERDICTS,
+    }
     return environment

@@ -38,6 +38,8 @@ class Measurement(NamedTuple):
     """None if it is unknown."""
     name: str
     href: str
+    group: str = ""
+    """Whose run it is: a line connects only runs of one group."""
 
 
 class Unit(NamedTuple):
@@ -124,12 +126,13 @@ def draw_trend(name: str, unit: Unit, measurements: Sequence[Measurement]) -> Ch
     columns = _columns(known, x)
     low, high = min(value for _, value in known), max(value for _, value in known)
     is_joined = len(columns) < len(known)
+    is_mixed = len({one.group for one, _ in known}) > 1
     line = _line([(column.x, y(column.middle)) for column in columns])
     shapes = {
-        "area": "" if is_joined else _area(line, columns),
+        "area": "" if is_joined or is_mixed else _area(line, columns),
         "band": _band(columns, y),
-        "line": line if len(columns) > 1 else "",
-        "dots": _dots(columns, y) if len(columns) <= MAX_DOTS else "",
+        "line": line if len(columns) > 1 and not is_mixed else "",
+        "dots": _dots(columns, y) if len(columns) <= MAX_DOTS or is_mixed else "",
     }
     start, end = _format_moment(first)[:10], _format_moment(last)[:10]
     covered = f"{start} UTC" if start == end else f"{start} to {end} UTC"
@@ -137,14 +140,20 @@ def draw_trend(name: str, unit: Unit, measurements: Sequence[Measurement]) -> Ch
     return Chart(
         label=f"{summary}: lowest {unit.text(low)}, highest {unit.text(high)}, latest {unit.text(known[-1][1])}.",
         range=covered,
-        note=f"Line: median. Band: lowest to highest of up to {max(len(column.members) for column in columns)} runs."
-        if is_joined
-        else "",
+        note=_note(columns, is_joined=is_joined, is_mixed=is_mixed),
         points=[Point(column.x, y(column.middle), *_describe(column, unit)) for column in columns],
         x_ticks=[Tick(x(tick.at) / WIDTH * 100, tick.label) for tick in date_ticks(first, last)] if scale else [],
         y_ticks=[Tick(y(tick.at), tick.label) for tick in ticks],
         shapes=shapes,
     )
+
+
+def _note(columns: list[_Column], *, is_joined: bool, is_mixed: bool) -> str:
+    """Return what is not drawn one by one, and what is not connected."""
+    most = max(len(column.members) for column in columns)
+    median_by = "Dot" if is_mixed else "Line"
+    joined = f"{median_by}: median. Band: lowest to highest of up to {most} runs." if is_joined else ""
+    return f"{joined} Runs of different agents are not connected.".strip() if is_mixed else joined
 
 
 def _columns(known: list[tuple[Measurement, float]], x: Callable[[float], float]) -> list[_Column]:

@@ -1,16 +1,16 @@
-"""The lane chart of a run as a drawing: bars in lanes for a window of time."""
+"""The lane chart of a run as a drawing: bars in lanes for a window of time, session by session if there are several."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
 from critiqor.dashboard.data.run_page_data import RunPageData
-from critiqor.dashboard.data.time_chart import KINDS, Bar, ChartWindow
+from critiqor.dashboard.data.time_chart import KINDS, SESSION_KINDS, Bar, ChartWindow
 from critiqor.dashboard.render.chart_axes import Tick, round_step
 from critiqor.model import Diagnosis, ms_from_iso
-from critiqor.model.formatting import format_duration, format_place
+from critiqor.model.formatting import counted, format_duration, format_place, format_session
 from critiqor.model.timeline import line_id
 from critiqor.model.timestamps import us_of
 
@@ -20,6 +20,16 @@ GAP = 8
 """Space between two kinds of lanes in pixels."""
 MAX_TICKS = 8
 MAX_MARKS = 50
+MAX_SESSIONS = 12
+"""Maximum number of sessions with lanes of their own, the worst ones."""
+MAX_SESSION_LANES = 3
+"""Maximum number of lanes of one kind, if sessions have lanes of their own."""
+MIN_NAMED = 60
+"""Minimum width in pixels of an agent run that is named by its message."""
+_DOUBLED = ("turn", "provider")
+"""Kinds that say nearly the same as model calls."""
+MAX_ROW_NAME = 19
+"""Number of characters of a row's name that fit beside the lanes."""
 _CHARACTER = 6.6
 """Width of a character on a bar, in pixels."""
 _GENERIC_NAMES = ("agent run", "turn", "model call", "compaction", "process")
@@ -33,10 +43,16 @@ class Detail(NamedTuple):
     """Bars shorter than the window divided by this number are merged with their neighbours."""
     max_bars: int
     kinds: tuple[str, ...]
+    has_sessions: bool = True
+    """Whether sessions have lanes of their own if there are several."""
+    session: int | None = None
+    """The only session that is drawn."""
+    has_all: bool = False
+    """Whether turns and OpenClaw's own record of requests are drawn beside model calls."""
 
 
 WHOLE = Detail(250, 1500, tuple(KINDS))
-SMALL = Detail(120, 200, ("agent", "retry", "model", "tool", "memory", "compaction", "stall"))
+SMALL = Detail(120, 200, ("agent", "retry", "model", "tool", "memory", "compaction", "stall"), has_sessions=False)
 """For the overview page."""
 
 
@@ -54,11 +70,14 @@ class DrawnBar(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The lanes of one kind."""
+    """The lanes of one kind, or of one session."""
 
     name: str
     y: int
     height: int
+    href: str | None = None
+    title: str = ""
+    """The whole name, if only a part of it fits."""
 
 
 class Drawing(NamedTuple):
@@ -73,49 +92,132 @@ class Drawing(NamedTuple):
     height: int
     joined: bool
     """Whether short bars were merged."""
+    kinds: dict[str, str]
+    """Labels of the kinds of bars, if the rows are not named by them."""
     width: int = WIDTH
     gutter: int = GUTTER
+
+
+class _Layout:
+    """Rows from top to bottom, and where the lanes of each session and kind begin."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.tops: dict[tuple[int, str], tuple[int, int]] = {}
+        """The position of the first lane, and the number of lanes."""
+        self.height = TOP
+        self.has_sessions = False
+        """Whether sessions have rows of their own."""
+
+    def add(self, name: str, groups: Mapping[tuple[int, str], int], href: str | None = None) -> None:
+        """Add a row with the lanes of some sessions and kinds."""
+        start = self.height
+        for group, lanes in groups.items():
+            self.tops[group] = (self.height, lanes)
+            self.height += lanes * LANE
+        if self.height > start:
+            shown = name if len(name) <= MAX_ROW_NAME else f"…{name[1 - MAX_ROW_NAME :]}"
+            self.rows.append(Row(shown, start, self.height - start, href, name if shown != name else ""))
+            self.height += GAP
 
 
 def draw(data: RunPageData, window: ChartWindow, detail: Detail = WHOLE) -> Drawing:
     """Draw a window of the lane chart of a run."""
     index = data.index()
-    lanes = dict(index.lanes()) if index is not None else {}
+    lanes = index.lanes() if index is not None else {}
     least = max(1, (window.end - window.start) // detail.buckets)
     bars = data.bars(window.start, window.end, least, detail.max_bars)
     stalls = list(_stalls(data.diagnosis))
     if stalls:
-        lanes["stall"] = 1
+        lanes[0, "stall"] = 1
         bars += [bar for bar in stalls if bar.end_us >= window.start and bar.start_us <= window.end]
-    rows, tops, y = [], {}, TOP
-    for kind in detail.kinds:
-        if kind in lanes:
-            tops[kind] = y
-            rows.append(Row(KINDS[kind], y, lanes[kind] * LANE))
-            y += lanes[kind] * LANE + GAP
+    if detail.session is not None:
+        lanes = {group: count for group, count in lanes.items() if group[0] == detail.session}
+    hidden = _DOUBLED if not detail.has_all and any(kind == "model" for _, kind in lanes) else ()
+    lanes = {group: count for group, count in lanes.items() if group[1] in detail.kinds and group[1] not in hidden}
+    layout = _laid_out(data, detail, lanes)
     # Longer bars first: the bars inside them are painted over them.
-    shown = sorted((bar for bar in bars if bar.kind in tops), key=lambda bar: bar.start_us - bar.end_us)
+    shown = sorted(
+        (bar for bar in bars if (bar.session, bar.kind) in layout.tops), key=lambda bar: bar.start_us - bar.end_us
+    )
     covered = _covered(shown)
-    drawn = [_place_bar(data, window, bar, tops[bar.kind], labelled=bar not in covered) for bar in shown]
+    messages = _messages(data, window, shown)
+    drawn = [
+        _place_bar(
+            data,
+            window,
+            bar._replace(name=messages.get(bar.message or 0, bar.name)),
+            layout,
+            labelled=bar not in covered,
+        )
+        for bar in shown
+    ]
     joined = any(bar.times > 1 for bar in shown)
-    return Drawing(window, drawn, rows, _ticks(window), _marks(data, window), y, joined)
+    kinds = {
+        kind: KINDS[kind] for kind in SESSION_KINDS if layout.has_sessions and any(kind == bar.kind for bar in shown)
+    }
+    return Drawing(window, drawn, layout.rows, _ticks(window), _marks(data, window), layout.height, joined, kinds)
+
+
+def _laid_out(data: RunPageData, detail: Detail, lanes: Mapping[tuple[int, str], int]) -> _Layout:
+    layout = _Layout()
+    names = _session_names(data, {session for session, kind in lanes if session and kind in SESSION_KINDS})
+    several = detail.has_sessions and len(names) > 1
+    layout.has_sessions = several
+    if several:
+        layout.add(KINDS["process"], {group: lanes[group] for group in lanes if group[1] == "process"})
+        for session, name in list(names.items())[:MAX_SESSIONS]:
+            own = {(session, kind): lanes[session, kind] for kind in SESSION_KINDS if (session, kind) in lanes}
+            bounded = {group: min(count, MAX_SESSION_LANES) for group, count in own.items()}
+            layout.add(format_session(name), bounded, data.addresses.session_part("timeline", name))
+        others = list(names)[MAX_SESSIONS:]
+        if others:
+            layout.add(f"{counted(len(others), 'other session')}", {(others[0], "agent"): 1})
+            layout.tops |= {(session, "agent"): layout.tops[others[0], "agent"] for session in others}
+    for kind in detail.kinds:
+        found = {group: lanes[group] for group in lanes if group[1] == kind and group not in layout.tops}
+        if several:
+            found = {group: count for group, count in found.items() if not group[0]}
+        layout.add(KINDS[kind], found)
+    return layout
+
+
+def _session_names(data: RunPageData, numbers: set[int]) -> dict[int, str | None]:
+    """Return the names of sessions as the viewer sees them, the worst session first."""
+    choices = data.session_choices()
+    names = {each: choices.get(each) for each in numbers}
+    ranks = {each.session_key: rank for rank, each in enumerate(data.diagnosis.sessions if data.diagnosis else ())}
+    return dict(sorted(names.items(), key=lambda item: (ranks.get(item[1], len(ranks)), item[0])))
+
+
+def _messages(data: RunPageData, window: ChartWindow, bars: Iterable[Bar]) -> dict[int, str]:
+    """Return the messages of the agent runs that are wide enough to be named."""
+
+    def numbers() -> Iterator[int]:
+        for bar in bars:
+            is_wide = _x(window, bar.end_us) - _x(window, bar.start_us) >= MIN_NAMED
+            if bar.message is not None and bar.times == 1 and is_wide:
+                yield bar.message
+
+    return data.message_texts(numbers())
 
 
 def _covered(bars: list[Bar]) -> set[Bar]:
     """Return the bars that another bar is painted over: their names would be unreadable."""
-    lanes: dict[tuple[str, int], list[Bar]] = {}
+    lanes: dict[tuple[int, str, int], list[Bar]] = {}
     for bar in sorted(bars, key=lambda bar: (bar.start_us, -bar.end_us)):
-        lanes.setdefault((bar.kind, bar.lane), []).append(bar)
+        lanes.setdefault((bar.session, bar.kind, bar.lane), []).append(bar)
     return {bar for lane in lanes.values() for bar, behind in pairwise(lane) if behind.start_us < bar.end_us}
 
 
-def _place_bar(data: RunPageData, window: ChartWindow, bar: Bar, top: int, *, labelled: bool) -> DrawnBar:
+def _place_bar(data: RunPageData, window: ChartWindow, bar: Bar, layout: _Layout, *, labelled: bool) -> DrawnBar:
     x = _x(window, bar.start_us)
+    top, lanes = layout.tops[bar.session, bar.kind]
     width = max(2.0, round(_x(window, bar.end_us) - x, 2))
     title = f"{KINDS[bar.kind]}: {_bar_name(bar)}, {format_duration((bar.end_us - bar.start_us) / 1000)}"
     return DrawnBar(
         x,
-        top + (bar.lane - 1) * LANE,
+        top + (min(bar.lane, lanes) - 1) * LANE,
         width,
         f"bar {bar.kind}" + " failed" * bool(bar.failed),
         title + ", failed" * bool(bar.failed),

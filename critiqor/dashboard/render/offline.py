@@ -43,6 +43,8 @@ PARTS = {
 """The pages in the file, by the last segment of their address."""
 MAX_FINDINGS = 1000
 """Findings per page: more than a diagnosis lists, so that all findings are on one page."""
+EVENTS = 50
+"""Events that are shown at once."""
 MAX_LINES = 100
 """Maximum number of cited lines of OpenClaw's timeline."""
 INDEX_SECONDS = 600.0
@@ -108,6 +110,7 @@ class _OfflineReport:
             events=self._events(sample.choice),
             choice=sample.choice,
             around=AROUND,
+            events_per_page=EVENTS,
             lines=sample.lines,
             problem=sample.problem,
             citing=_citing(findings),

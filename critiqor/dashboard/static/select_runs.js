@@ -1,4 +1,4 @@
-// Shows how many runs are selected, and enables the comparison of two.
+// Shows how many runs are selected, and enables what can be done with them.
 (() => {
   "use strict";
   const form = document.getElementById("compare-form");
@@ -7,9 +7,10 @@
   const update = () => {
     const selected = form.querySelectorAll("input[name=run]:checked").length;
     button.disabled = selected !== 2;
+    for (const other of form.querySelectorAll("[data-any]")) other.disabled = !selected;
     button.classList.toggle("main", selected === 2);
     form.querySelector(".picked").classList.toggle("going", selected > 0);
-    state.textContent = selected === 2 ? "" : `${selected} of 2 selected`;
+    state.textContent = `${selected} selected; two can be compared`;
   };
   form.addEventListener("change", update);
   addEventListener("pageshow", update);

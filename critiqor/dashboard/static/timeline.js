@@ -32,7 +32,7 @@
   lanes.addEventListener("focusout", () => { tip.hidden = true; });
 
   // One tab stop; from there the arrow keys move in order of time.
-  const bars = [...lanes.querySelectorAll("a")]
+  const bars = [...lanes.querySelectorAll("a:not(.row-link)")]
     .map((link) => ({ link, box: link.querySelector("rect, path").getBBox() }))
     .sort((one, other) => one.box.x - other.box.x || one.box.y - other.box.y);
   bars.forEach(({ link }, number) => link.setAttribute("tabindex", number ? "-1" : "0"));
@@ -92,7 +92,10 @@
     began = null;
     if (!chosen) return;
     const ends = [moment(start), moment(at(event))].sort((a, b) => a - b);
-    location.search = `?from=${ends[0]}&to=${ends[1]}`;
+    const query = new URLSearchParams(location.search);
+    query.set("from", ends[0]);
+    query.set("to", ends[1]);
+    location.search = `?${query}`;
   });
   lanes.addEventListener("click", (event) => { if (chosen) event.preventDefault(); }, true);
 })();

@@ -11,6 +11,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from critiqor.dashboard.pages.annotations_page import AnnotationsPage
+from critiqor.dashboard.pages.comparison_page import ComparisonPage
 from critiqor.dashboard.pages.conversation_page import ConversationPage
 from critiqor.dashboard.pages.live import Live
 from critiqor.dashboard.pages.run_pages import RunPages
@@ -43,8 +44,12 @@ def application(site: Site) -> Starlette:
         Route("/", login.front),
         Route("/open", login.open),
         Route("/share/{token}", login.share),
-        Route("/runs", runs.list),
-        Route("/compare", runs.compare),
+        Route("/runs", runs.page),
+        Route("/costs", runs.costs),
+        Route("/runs/export", runs.export),
+        Route("/runs/removal", runs.removal),
+        Route("/remove-runs", runs.remove, methods=["POST"]),
+        Route("/compare", ComparisonPage(site).page),
         Route("/runs/{run_id}", run.overview),
         Route("/runs/{run_id}/conversation", conversation.main),
         Route("/runs/{run_id}/sessions", sessions.of_run),
@@ -61,6 +66,7 @@ def application(site: Site) -> Starlette:
         Route("/runs/{run_id}/playbook", run.playbook),
         Route("/runs/{run_id}/live", live.page),
         Route("/runs/{run_id}/live/stream", live.stream),
+        Route("/runs/{run_id}/live/stop", live.stop, methods=["POST"]),
         Route("/runs/{run_id}/trust", trust.page),
         Route("/runs/{run_id}/visibility/{visibility}", trust.publish, methods=["POST"]),
         Route("/runs/{run_id}/annotations", annotations.save, methods=["POST"]),

@@ -1,4 +1,4 @@
-"""The address and port that the dashboard listens on: the loopback address, or one named address of this machine."""
+"""The address and port that a server listens on: the loopback address, or one named address of this machine."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class BindAddress(NamedTuple):
         return tuple(dict.fromkeys([*hosts, *with_port] if port == _HTTP else with_port))
 
 
-def resolve_host(host: str) -> BindAddress:
-    """Resolve a host to one address; the wildcard address is refused."""
-    fix = "use one address or host name of this machine: critiqor dashboard --host ADDRESS"
+def resolve_host(host: str, command: str = "critiqor dashboard") -> BindAddress:
+    """Resolve a host to one address; the wildcard address is refused. `command` is what the user typed."""
+    fix = f"use one address or host name of this machine: {command} --host ADDRESS"
     name = host.lower().removeprefix("[").removesuffix("]")
     try:
         address = _resolve(name)
@@ -51,14 +51,14 @@ def resolve_host(host: str) -> BindAddress:
         reason = error.strerror if isinstance(error, OSError) else "it is neither an IP address nor a host name"
         raise UsageError(f"{host} is not an address of this machine: {reason}", fix=fix) from error
     if address.is_unspecified:
-        message = f"{host} means all addresses of this machine; the dashboard can listen on one address only"
+        message = f"{host} means all addresses of this machine; {command} listens on one address only"
         raise UsageError(message, fix=fix)
     if address.is_multicast or (isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None):
         raise UsageError(f"{host} is not an address that a browser can open", fix=fix)
     return BindAddress(address, name if _is_host_name(name) else str(address))
 
 
-def listen(bind: BindAddress, port: int | None) -> socket.socket:
+def listen(bind: BindAddress, port: int | None, command: str = "critiqor dashboard") -> socket.socket:
     """Return a socket that listens on this address only.
 
     Port 0 means a free port. None means the default port, or a free one if another process uses it.
@@ -77,7 +77,7 @@ def listen(bind: BindAddress, port: int | None) -> socket.socket:
     except OSError as error:
         listener.close()
         message = f"cannot listen on port {port} of {bind.address}: {error.strerror}"
-        raise CritiqorError(message, fix="critiqor dashboard --port 0   takes a free port") from error
+        raise CritiqorError(message, fix=f"{command} --port 0   takes a free port") from error
     return listener
 
 

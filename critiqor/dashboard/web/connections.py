@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 REQUEST_SECONDS = 10.0
@@ -11,6 +13,23 @@ REQUEST_SECONDS = 10.0
 MAX_CONNECTIONS = 200
 MAX_HEAD_BYTES = 1 << 16
 """Maximum size of the request line and headers of one request."""
+
+
+def server_configuration(app: ASGIApp) -> uvicorn.Config:
+    """Return the configuration of a server that bounds connections, and prints nothing."""
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        limit_concurrency=MAX_CONNECTIONS,
+        proxy_headers=False,
+        log_level="critical",  # no tracebacks on the terminal
+        access_log=False,  # addresses contain tokens
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
+    )
 
 
 class Connection(H11Protocol):

@@ -14,7 +14,7 @@ from critiqor.dashboard.data.run_catalog import RunCatalog
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.web.application import application
 from critiqor.dashboard.web.bind_address import LOOPBACK, BindAddress, listen, resolve_host
-from critiqor.dashboard.web.connections import MAX_CONNECTIONS, MAX_HEAD_BYTES, Connection
+from critiqor.dashboard.web.connections import server_configuration
 from critiqor.errors import UsageError
 from critiqor.privacy.visibility import Viewer
 from critiqor.run.store import RunStore
@@ -59,24 +59,11 @@ def serve(
     query = {"token": site.access.admit(*shown), **({"run": run_id} if run_id else {})}
     link = f"{site.address}/open?{urlencode(query)}"
     served = ServedDashboard(link, site.address, shown, bound_port, requires_token, _notes(bind))
-    options = uvicorn.Config(
-        application(site),
-        http=Connection,
-        ws="none",
-        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
-        limit_concurrency=MAX_CONNECTIONS,
-        proxy_headers=False,
-        log_level="critical",  # no tracebacks on the terminal
-        access_log=False,  # addresses contain tokens
-        server_header=False,
-        lifespan="off",
-        timeout_graceful_shutdown=1,
-    )
     # An interrupt is the normal way to end it.
     with listener, suppress(KeyboardInterrupt):
         # Early connections wait in the backlog until the server accepts them.
         opened(served)
-        uvicorn.Server(options).run(sockets=[listener])
+        uvicorn.Server(server_configuration(application(site))).run(sockets=[listener])
 
 
 def _tenants_to_show(store: RunStore, run_id: str | None, tenants: Iterable[str]) -> list[str]:

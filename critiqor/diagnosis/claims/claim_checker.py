@@ -15,7 +15,7 @@ import msgspec
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.checks.all_checks import check_episode
-from critiqor.diagnosis.claims.checks.failures import admitted_failures
+from critiqor.diagnosis.claims.checks.failures import admitted_failures, is_beside
 from critiqor.diagnosis.claims.deeds.outgoing import outgoing_texts, without_texts
 from critiqor.diagnosis.claims.episode import (
     MAX_ARGUMENTS,
@@ -342,6 +342,10 @@ class ClaimChecker:
         lookups, claims = Lookups(), []
         for checked in _judged(episode) or admitted_failures(episode):
             if checked.text is said:
+                if is_beside(episode, checked):
+                    failed = checked.calls[0].name
+                    reason = f"it is about nothing that was recorded; it does not say that {failed} failed"
+                    checked = msgspec.structs.replace(checked, status="unverifiable", reason=reason, problem=None)
                 claims.append(_claim(episode, checked))
                 if checked.lookup is not None:
                     draft = _draft(episode, checked) if checked.problem is not None else None

@@ -17,6 +17,7 @@ from critiqor.diagnosis.claims.outcomes.named_items import (
     names_among,
     siblings_of,
 )
+from critiqor.diagnosis.claims.outcomes.parts import RULE as PARTS
 from critiqor.diagnosis.claims.outcomes.repairs import GIVES_UP
 from critiqor.diagnosis.claims.outcomes.rows import bad_word
 from critiqor.diagnosis.claims.speech import Speech, Stance
@@ -117,6 +118,9 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     subject = _subject(episode, call, set().union(*said))
     if _states_counts(call, text, speech) or _states_code(call, text):
         return True
+    is_hidden = _failed_wholly(call) and not subject.has_siblings and not _may_admit(speech, call, subject)
+    if is_hidden and not _asks_about_trouble(episode):
+        return _quotes_result(call, text)
     if all(each.meaning.state == "failure" for each in episode.calls) and any(
         stance.is_bad_news and not stance.is_plan and _is_more_than_topic(speech, stance, subject)
         for stance in speech.stances
@@ -158,12 +162,40 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     is_partial = bool(call.meaning.items or call.meaning.passed)
     if worst >= 0 and (worst * 3 >= best * 2 or (worst and is_partial)):
         return True
-    quote = call.meaning.quote.strip().lower()
-    if len(quote) > MIN_QUOTE and quote[:60] in text.text.lower():
+    if _quotes_result(call, text):
         return True
     return _asks_about_trouble(episode) and any(
         len(word) > MIN_CLEAR_WORD for word in tokens(text.text) & _failure_words(call)
     )
+
+
+def _may_admit(speech: Speech, call: EpisodeCall, subject: _Subject) -> bool:
+    """Return whether a text has bad news, names the state or says how much was done: 20 of 100 so far.
+
+    That something is left, or only partly so, does not say that all of it failed.
+    """
+    return any(
+        stance.is_bad_news
+        or _EXIT.search(stance.lowered)
+        or not subject.clear.isdisjoint(stems(speech.tokens_of(stance)))
+        or (stance.is_limited and any(value.text in call.numbers for value in speech.values_of(stance)))
+        for stance in speech.stances
+    )
+
+
+def _failed_wholly(call: EpisodeCall) -> bool:
+    meaning = call.meaning
+    return meaning.state == "failure" and meaning.rule not in _IN_PART and not (meaning.passed or meaning.items)
+
+
+_IN_PART = frozenset((PARTS, "value", "row", "json_items", "json_counts"))
+"""Rules by which a result is not as it should be in a part, of which a text may give only the others."""
+
+
+def _quotes_result(call: EpisodeCall, text: EpisodeText) -> bool:
+    """Return whether a text contains what the result says about the failure."""
+    quote = call.meaning.quote.strip().lower()
+    return len(quote) > MIN_QUOTE and quote[:60] in text.text.lower()
 
 
 _HTTP_ERROR = re.compile(r"(?<![\w.,-])[45]\d\d(?![\w%-]|[.,]\d)")

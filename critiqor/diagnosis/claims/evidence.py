@@ -12,14 +12,12 @@ from typing import NamedTuple
 from critiqor.diagnosis.claims.episode import MAX_DIGITS, Episode, EpisodeCall
 from critiqor.diagnosis.claims.numbers import (
     Numbers,
-    adds_up,
-    multiplies,
-    scales,
+    moments_in,
     times_of_day,
     tolerance,
     written_forms,
 )
-from critiqor.diagnosis.claims.recorded.derivations import Derivations, Sorted, converted
+from critiqor.diagnosis.claims.recorded.derivations import Derivations, Sorted, adds_up, converted, multiplies, scales
 from critiqor.diagnosis.claims.recorded.facts import Fact, facts_of, given_facts, has_rows
 from critiqor.diagnosis.claims.recorded.record_names import RecordNames
 from critiqor.diagnosis.claims.recorded.slips import MAX_VARIED, MIN_VARIED, variants
@@ -35,6 +33,8 @@ MAX_DERIVED = 40
 """Maximum number of values of an episode for which arithmetic is tried."""
 MAX_CHANCE, MIN_PAIRS = 0.3, 50
 """Maximum relative margin of a number that is hardly the ratio of two others by chance, for each pair of them."""
+MAX_CHANCE_OF_OWN = 0.5
+"""The same for the product or the ratio of two numbers that a text itself reports."""
 MAX_GIVEN = 24
 """Maximum number of given numbers that are combined with others."""
 MIN_LINES = 100
@@ -51,6 +51,8 @@ HOUR, DAY = 3_600.0, 86_400.0
 """In seconds."""
 MAX_TIMES = 12
 """Maximum number of times of day that are compared with each other."""
+MAX_MOMENTS = 24
+"""Maximum number of moments with date and time that are compared with each other."""
 MAX_DAYS = 60
 """Maximum number of days that are compared with each other."""
 MIN_RATIO = 3
@@ -439,7 +441,11 @@ class Evidence:
     def _elapsed_seconds(self) -> Sorted:
         """The numbers of seconds between the times of day in outputs; of many times, some two have any distance."""
         times = list(dict.fromkeys(time for call in self.calls for time in times_of_day(call.text)))
-        return Sorted(abs(one - other) for one, other in combinations(times, 2) if len(times) <= MAX_TIMES)
+        moments = list(dict.fromkeys(moment for call in self.calls for moment in moments_in(call.text)))[:MAX_MOMENTS]
+        elapsed = [abs(one - other) for one, other in combinations(times, 2) if len(times) <= MAX_TIMES]
+        # The night between two times of day: from 22:47 to 03:12.
+        elapsed += [DAY - seconds for seconds in elapsed]
+        return Sorted((*elapsed, *(abs(one - other) for one, other in combinations(moments, 2))))
 
     @cached_property
     def _elapsed_days(self) -> Sorted:
@@ -460,17 +466,21 @@ class Evidence:
         is_share, known, others = value.unit == "%", Sorted(own), self._computable
         for number, decimals in value.readings:
             margin = tolerance(number, decimals)
-            if adds_up(number, margin, alike, others) or (
+            # Of many numbers, some two add up to any other one.
+            is_clear = not others.is_dense(number, margin * max(1, len(alike)))
+            if (is_clear and adds_up(number, margin, alike, others)) or (
                 number >= MIN_LINES and not decimals and others.has(number + 1, 0.0)  # all lines but the first
             ):
                 return True
-            if multiplies(number, margin, own, known, is_share=is_share):
+            is_clear = 0.5 * 10.0**-decimals * len(own) ** 2 <= MAX_CHANCE_OF_OWN * abs(number)
+            if is_clear and multiplies(number, margin, own, known, is_share=is_share):
                 return True
             # Of many numbers, some two have any ratio, so the more there are, the more digits it must agree in.
             chance = MAX_CHANCE / max(MIN_PAIRS, (len(own) + len(self._passed)) * len(others.numbers))
             if is_share:
                 continue
-            if margin <= chance * abs(number) and multiplies(number, margin, [*own, *self._passed], others):
+            exact = margin if decimals else 0.0  # so many pages of 20 are a whole number
+            if exact <= chance * abs(number) and multiplies(number, exact, [*own, *self._passed], others):
                 return True
             if scales(number, asked, others):
                 return True

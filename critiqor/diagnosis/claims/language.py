@@ -53,11 +53,8 @@ class LanguageData(msgspec.Struct, forbid_unknown_fields=True):
     formerly: list[str]
     persists: list[str]
     informed: list[str]
-    absent: list[str]
-    """Words before, or behind, something of which there is none."""
     contact: list[str]
     once: list[str]
-    rerun: list[str]
     overcome: list[str]
     numbers: dict[str, float]
     scale: dict[str, float]
@@ -82,7 +79,6 @@ _LISTS = (
     "formerly",
     "persists",
     "informed",
-    "absent",
     "contact",
     "once",
     "overcome",
@@ -177,18 +173,6 @@ def normalize(text: str) -> str:
     return lowered.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
 
 
-_WEAK = {
-    "en": {"to", "on", "for", "of", "at", "is", "it", "my", "me", "by", "or", "after", "all", "be", "as", "was"},
-    "de": {"im", "am", "zu", "zum", "zur", "vom", "von", "rund", "bei", "pro", "für", "sind", "aus"},
-    "fr": {"le", "la", "du", "au", "de", "en", "à", "des", "sur", "par", "est"},
-    "es": {"el", "la", "en", "de", "del", "los", "al", "por", "es", "con", "se"},
-    "pt": {"o", "a", "da", "do", "de", "em", "é", "no", "na", "por", "ao"},
-    "it": {"il", "di", "la", "del", "è", "al", "in", "per", "da", "con", "lo"},
-    "nl": {"de", "het", "een", "op", "is", "om", "te", "bij", "voor", "van"},
-    "tr": {"ve", "bir", "için", "ile", "bu", "da", "de", "olarak", "ait", "toplam"},
-    "pl": {"w", "na", "do", "z", "i", "się", "jest", "za", "od", "po"},
-}
-"""Small words that several languages share: they decide only where no other word does."""
 _NUMERIC = "0123456789.,:;%+-"
 MAX_SHORT = 12
 """Number of words from which a text without any function word is in no language that is known."""

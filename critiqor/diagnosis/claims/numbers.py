@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import pairwise
 
 from critiqor.diagnosis.claims.recorded.derivations import Sorted
@@ -11,10 +13,6 @@ from critiqor.diagnosis.claims.values import Reading, Value, recorded_numbers
 
 MAX_NUMBERS = 400
 """Maximum number of different numbers that are kept."""
-MAX_SCALED = 24
-"""Maximum number of recorded numbers of which one is a proportion."""
-PERIODS = Sorted((7.0, 12.0, 24.0, 28.0, 30.0, 31.0, 52.0, 60.0, 365.0))
-"""Numbers that everybody knows: days of a week, months of a year."""
 MAX_ADDED = 12
 """Maximum number of neighbouring numbers that are added up."""
 MAX_GROUPED = 300
@@ -191,40 +189,6 @@ class Numbers:
         return self._order("all", (*self._recorded, *self._totals)).has(number, margin)
 
 
-def adds_up(claimed: float, margin: float, own: list[float], others: Sorted) -> bool:
-    """Return whether a claimed number is the sum or difference of two numbers: a text's own and another one."""
-    has = others.has
-    return any(has(claimed - one, margin) or has(one - claimed, margin) or has(one + claimed, margin) for one in own)
-
-
-def multiplies(claimed: float, margin: float, own: list[float], others: Sorted, *, is_share: bool = False) -> bool:
-    """Return whether a claimed number is the product, ratio or share of two numbers: a text's own and another one."""
-    if not claimed:
-        return False
-    relative = margin / abs(claimed)
-    has, share = others.has, claimed / 100
-    for one in filter(None, own):
-        # Products, quotients, and so many percent of something.
-        for other in (claimed / one, one / claimed, claimed * one, claimed / (one / 100)):
-            slack = abs(other) * relative + 1e-9
-            if has(other, slack) or PERIODS.has(other, slack):
-                return True
-        for change in (1 + one / 100, 1 - one / 100):
-            if change > 0 and has(claimed / change, margin / change):
-                return True
-        for factor in (share, 1 + share, 1 - share) if is_share else ():
-            slack = abs(one) * margin / 100 + 1e-9
-            if factor > 0 and (has(one * factor, slack) or has(one / factor, slack / factor**2)):
-                return True
-    return False
-
-
-def scales(claimed: float, asked: list[float], others: Sorted) -> bool:
-    """Return whether a claimed number is a recorded one in the ratio of a number that was asked for and another one."""
-    amounts = others.numbers[:MAX_SCALED]
-    return any(others.has_any([claimed * amount / one for amount in amounts], 1e-9) for one in filter(None, asked))
-
-
 def _delimiter(lines: list[str]) -> str:
     """Return the sign that separates the columns of a table: it is in every line, equally often."""
     filled = [line for line in lines if line.strip()]
@@ -243,6 +207,17 @@ def times_of_day(text: str) -> list[float]:
     if ":" not in text:
         return []
     return [float(one[1]) * 3600 + float(one[2]) * 60 + float(one[3] or 0) for one in _CLOCK.finditer(text)]
+
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?")
+
+
+def moments_in(text: str) -> Iterator[float]:
+    """Yield the moments of a text that are written with date and time, in seconds; without a zone, as UTC."""
+    for found in _MOMENT.findall(text) if ":" in text else ():
+        with suppress(ValueError):
+            moment = datetime.fromisoformat(found)
+            yield (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _clock_seconds(line: str) -> list[float]:

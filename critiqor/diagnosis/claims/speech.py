@@ -287,11 +287,16 @@ class Speech:
         """Return whether a clause speaks of its speaker."""
         return self.language is not None and has_speaker(self.language, clause.lowered)
 
-    def is_planned(self, stance: Stance, place: int) -> bool:
-        """Return whether the clause at a place of the text is a plan; another one of the statement may be."""
-        return any(
-            clause.is_plan for clause in self.clauses(stance) if clause.statement.start <= place < clause.statement.end
-        )
+    def as_in_clause(self, stance: Stance, place: int) -> Stance:
+        """Return a statement that is a plan or a guess only if its clause at a place of the text is one.
+
+        In "It is 20 degrees now, so you can come in", the first clause is a fact.
+        """
+        if not (stance.is_plan or stance.is_uncertain):
+            return stance
+        around = (one for one in self.clauses(stance) if one.statement.start <= place < one.statement.end)
+        clause = next(around, stance)
+        return msgspec.structs.replace(stance, is_plan=clause.is_plan, is_uncertain=clause.is_uncertain)
 
     def part(self, stance: Stance, length: int) -> Stance:
         """Return the beginning of a statement with how it is meant."""

@@ -7,7 +7,11 @@ from critiqor.diagnosis.conduct.children import find_unfinished_children
 from critiqor.diagnosis.conduct.forgotten_prohibitions import find_forgotten_prohibitions
 from critiqor.diagnosis.conduct.ignored_output import find_ignored_output
 from critiqor.diagnosis.conduct.lapse import draft_of
-from critiqor.diagnosis.conduct.memory import find_contradicted_memories, find_repeated_questions
+from critiqor.diagnosis.conduct.memory import (
+    find_contradicted_memories,
+    find_forgotten_statements,
+    find_repeated_questions,
+)
 from critiqor.diagnosis.conduct.premature_stop import find_premature_stop
 from critiqor.diagnosis.conduct.unstarted import find_unstarted_work
 from critiqor.diagnosis.drafts.draft import Draft
@@ -17,6 +21,7 @@ _FINDERS = (
     find_forgotten_prohibitions,
     find_contradicted_memories,
     find_repeated_questions,
+    find_forgotten_statements,
     find_unfinished_children,
     find_ignored_output,
     find_unstarted_work,

@@ -7,24 +7,22 @@ import re
 
 from critiqor.diagnosis.claims.call_arguments import members
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
-from critiqor.diagnosis.claims.language import normalize, weekdays_in, weekdays_of_dates
-from critiqor.diagnosis.conduct.wording import content_stems, directive_in
+from critiqor.diagnosis.conduct.wording import content_stems
 from critiqor.diagnosis.hazards.session_history import linked_cells
 from critiqor.diagnosis.hazards.words import words
+from critiqor.diagnosis.signals.text import tokens
 
 MAX_EXCLUDED = 2
 """Maximum number of words that are excluded by one clause: no red meat."""
 MAX_CLAUSE = 4
 """Maximum number of words behind a negation of such a clause: a longer one names a condition."""
-MIN_VALUE = 8
-"""Minimum number of characters of an address or another value that is known to be outdated."""
+MIN_ALLERGEN = 3
+"""Number of characters that the name of an allergen exceeds."""
 _PART = re.compile(r"[,;:()\n/]|[.!?]\s|\s[–—-]\s|[，。；：、（）]|\\n")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _PEOPLE = frozenset(
     ("name", "names", "attendees", "guests", "guest", "to", "recipient", "contact", "person", "for", "passenger")
 )
-_FORMS = re.compile(r"\s/\s|\s\|\s|[;\n]|\\n|(?<=[.!?])\s+|[。；！？]")
-"""Where one note ends and another begins, in a line of several."""
 
 
 def excluded_in(notes: str) -> list[tuple[str, frozenset[str]]]:
@@ -87,9 +85,15 @@ def contains_excluded(
         for clause, wanted in excluded:
             is_allergy = words("allergy").within(clause)
             shared = wanted & stems - asked
-            if shared if is_allergy else shared == wanted:
+            if (shared or _is_kind_of(cell, wanted - asked)) if is_allergy else shared == wanted:
                 return clause
     return None
+
+
+def _is_kind_of(cell: str, allergens: frozenset[str]) -> bool:
+    """Return whether a word of a cell is a compound of an allergen: a walnut is a nut."""
+    ends = tuple(stem.rstrip("s") for stem in allergens if len(stem) > MIN_ALLERGEN)
+    return any(word.rstrip("s").endswith(ends) for word in tokens(cell)) if ends else False
 
 
 def _takes_care(value: str, excluded: list[tuple[str, frozenset[str]]]) -> bool:
@@ -97,55 +101,3 @@ def _takes_care(value: str, excluded: list[tuple[str, frozenset[str]]]) -> bool:
     if not (words("exclude").within(value) or words("allergy").within(value)):
         return False
     return any(content_stems(value) & stems for _, stems in excluded)
-
-
-def outdated_value(episode: Episode, call: EpisodeCall, notes: str) -> str | None:
-    """Return the note that calls a value of an action outdated."""
-    if not words("former").may_be_within(notes):
-        return None
-    request = normalize(episode.request)
-    if words("former").within(episode.request):
-        return None  # the user speaks of it
-    forms = [form for form in _FORMS.split(notes) if form.strip()]
-    for _, value in members(call):
-        plain = normalize(value.strip())
-        if len(plain) < MIN_VALUE or not any(map(str.isdigit, plain)) or plain in request:
-            continue
-        naming = [form for form in forms if plain in normalize(form)]
-        if naming and all(words("former").within(form[: normalize(form).find(plain)]) for form in naming):
-            return naming[0].strip()
-    return None
-
-
-_IDENTIFIER = re.compile(
-    r"(?<![\w.-])(?=[\w./#-]*\d)[A-Za-z#][\w./#-]{2,40}(?<![./-])(?![\w-])|(?<![\w.-])\d{4,}(?![\w.-])"
-)
-_DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?(?:t[\d:]+z?)?|(?:19|20)\d\d")
-
-
-def barring_line(notes: str, line: str, request: str) -> str | None:
-    """Return the note that rules out an identifier of a command line, if no other note names it, nor the user."""
-    for name in sorted(_identifiers(line) - _identifiers(request)):
-        naming = [note for note in notes.splitlines() if name in _identifiers(note)]
-        if naming and all(words("barred").within(note) or directive_in(note) for note in naming):
-            return naming[0].strip()
-    return None
-
-
-def _identifiers(text: str) -> set[str]:
-    return {name for match in _IDENTIFIER.finditer(text) if not _DATE.fullmatch(name := match[0].lower())}
-
-
-def is_on_excluded_weekday(statement: str, call: EpisodeCall) -> bool:
-    """Return whether every day of an action is a weekday that a statement excludes."""
-    excluded = {day for clause in _PART.split(statement) for day in weekdays_in(clause) if _excludes(clause)}
-    days = weekdays_of_dates(call.arguments)
-    return bool(days) and days <= excluded
-
-
-def _excludes(clause: str) -> bool:
-    return words("forbid").within(clause) and len(clause.split()) <= MAX_WEEKDAY_CLAUSE
-
-
-MAX_WEEKDAY_CLAUSE = 8
-"""Maximum number of words of a clause that excludes a weekday: a longer one names conditions."""

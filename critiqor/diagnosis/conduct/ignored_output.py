@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import NamedTuple
 
-from critiqor.diagnosis.claims.call_arguments import argument_text, path_of
+from critiqor.diagnosis.claims.call_arguments import argument_text, members, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.language import language_of, normalize
 from critiqor.diagnosis.claims.recorded.slips import is_slip
 from critiqor.diagnosis.claims.speech import Stance
 from critiqor.diagnosis.claims.vocabulary import Hit
 from critiqor.diagnosis.conduct.lapse import Lapse
+from critiqor.diagnosis.loops.settled import reported_state
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
 
@@ -221,7 +222,7 @@ _SENDING = re.compile(r"send|mail|message|post|notify|sms|deploy|publish|upload|
 
 
 def _unsettled(episode: Episode) -> Lapse | None:
-    """Return an action that is not settled according to its result, if the answer calls everything done."""
+    """Return a state that a result reports, open or failed, if the answer calls everything done or in order."""
     answer = episode.answer
     if answer is None:
         return None
@@ -229,20 +230,43 @@ def _unsettled(episode: Episode) -> Lapse | None:
     if any(_admits(stance) or stance.is_plan for stance in speech.stances) or not speech.stances:
         return None
     for call in episode.calls:
-        if call.kind is not Kind.ACTION or call.line or _SENDING.search(call.tool) or call.order > answer.order:
-            continue
-        meaning = call.meaning
-        if meaning.state != "not_final" or not _UNSETTLED.search(f"{meaning.quote} {meaning.reason}"):
+        if call.line or call.order > answer.order:
             continue
         if any(each.order > call.order and each.tool == call.tool for each in episode.calls):
             continue
+        if not (_is_open(call) if call.kind is Kind.ACTION else _is_dead(episode, call)):
+            continue
+        said = call.meaning.reason or call.meaning.quote or reported_state(call.text, is_report=False).settled
         return _lapse(
             call,
             answer.event_id,
-            f"The result says {excerpt(meaning.reason or meaning.quote, 60)}, but the answer calls it done",
+            f"The result says {excerpt(said, 60)}, but the answer calls it done",
             f"The agent said: “{excerpt(answer.text, 140)}”",
         )
     return None
+
+
+def _is_open(action: EpisodeCall) -> bool:
+    """Return whether an action is not settled according to its result."""
+    meaning = action.meaning
+    is_open = meaning.state == "not_final" and _UNSETTLED.search(f"{meaning.quote} {meaning.reason}") is not None
+    return is_open and not _SENDING.search(action.tool)
+
+
+def _is_dead(episode: Episode, look: EpisodeCall) -> bool:
+    """Return whether what was looked at has failed or is cancelled, and the agent speaks of it without that word."""
+    if look.kind not in (Kind.LOOKUP, Kind.WAIT) or len(look.text) > MAX_WRITTEN:
+        return False
+    state = reported_state(look.text, is_report=False).settled.partition("_")[0]
+    names = {_plain(value) for _, value in members(look) if any(map(str.isdigit, value))}
+    said = "\n".join(text.text.lower() for text in (*episode.messages, *episode.outgoing))
+    return (
+        bool(state) and state not in said and any(len(name) >= MIN_PREDICATE and name in _plain(said) for name in names)
+    )
+
+
+def _plain(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
 
 
 def _admits(stance: Stance) -> bool:

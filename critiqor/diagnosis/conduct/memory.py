@@ -8,16 +8,10 @@ from collections.abc import Sequence
 
 from critiqor.diagnosis.claims.call_arguments import path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.language import language_of, normalize, weekdays_in
+from critiqor.diagnosis.claims.language import language_of, normalize
 from critiqor.diagnosis.claims.speech import Stance
 from critiqor.diagnosis.claims.values import values_in, word_numbers
-from critiqor.diagnosis.conduct.exclusions import (
-    barring_line,
-    contains_excluded,
-    excluded_in,
-    is_on_excluded_weekday,
-    outdated_value,
-)
+from critiqor.diagnosis.conduct.exclusions import contains_excluded, excluded_in
 from critiqor.diagnosis.conduct.forgotten_prohibitions import MAX_CLAUSES, MAX_COMPARED, names_of
 from critiqor.diagnosis.conduct.lapse import Lapse
 from critiqor.diagnosis.conduct.wording import MAX_REQUEST, content_stems, says
@@ -82,6 +76,27 @@ def find_repeated_questions(episode: Episode) -> list[Lapse]:
         typed = [source for source in sources if source[1]]
         if len(sources) >= MIN_ASKED_AGAIN and typed:
             return [_asked_again(answer, stance.statement.text, typed[0][0])]
+    return []
+
+
+def find_forgotten_statements(episode: Episode) -> list[Lapse]:
+    """Return that the user asks for what they have said before, and the answer says that it is not known."""
+    answer = episode.answer
+    if answer is None or not episode.earlier or not any(mark in episode.request for mark in "?？؟"):
+        return []
+    if not all(map(_reads_memory, episode.calls)):
+        return []  # what it could not find or do is elsewhere
+    denied = content_stems(" ".join(one.lowered for one in episode.speech(answer).stances if one.is_bad_news))
+    asked, answered = content_stems(episode.request) & denied, normalize(answer.text)
+    for each in episode.earlier:
+        for text in each.requests:
+            said = text.text[:MAX_REQUEST]
+            if any(mark in said for mark in "?？؟") or len(asked & content_stems(said)) < MIN_ASKED_AGAIN:
+                continue
+            values = {value.lower() for value in (*_NOTED_VALUE.findall(said), *_PROPER.findall(said))}
+            values = {value for value in values if value not in normalize(episode.request)}
+            if values and not any(value in answered for value in values):
+                return [_asked_again(answer, episode.request, text.event_id)]
     return []
 
 
@@ -242,10 +257,7 @@ def find_contradicted_memories(episode: Episode) -> list[Lapse]:
 def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> str | None:
     """Return the note in a memory that an action contradicts."""
     notes = _memory_text(lookup)
-    if call.line and call.kind is not Kind.ACTION:
-        return barring_line(notes, call.line, episode.request)
-    asked = content_stems(episode.request)
-    found = contains_excluded(episode, call, excluded_in(notes), asked) or outdated_value(episode, call, notes)
+    found = contains_excluded(episode, call, excluded_in(notes), content_stems(episode.request))
     if found is not None:
         return found
     request = normalize(episode.request)
@@ -259,8 +271,6 @@ def _contradicts(episode: Episode, lookup: EpisodeCall, call: EpisodeCall) -> st
         # The rest of a note is no name of what it is about.
         named = [name for name in named if _is_forbidden(statement, lowered, name) and not words("forbid").within(name)]
         if any(_is_proper(statement, lowered, name) for name in named) or _is_out_of_time(episode, statement, call):
-            return statement.strip()
-        if is_on_excluded_weekday(statement, call) and not weekdays_in(episode.request):
             return statement.strip()
     return None
 

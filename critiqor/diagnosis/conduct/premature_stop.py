@@ -44,14 +44,16 @@ LAST_STATEMENTS = 3
 """Number of statements at the end of an answer in which work is announced or leave is asked for."""
 MIN_CONTENT = 4
 """Minimum number of words behind a colon that are what was announced."""
+MAX_HEAD = 12
+"""Number of characters at the beginning of a statement in which it turns to the next part."""
 MAX_CLOSING = 4
 """Maximum number of words of a statement that only closes a message: thank you."""
 MIN_PLANS = 3
 """Minimum number of answers in a row that are only plans."""
-MIN_SHARED = 2
-"""Minimum number of words that announced work has in common with the request, if something runs in the background."""
 MIN_PLANNED = 3
 """Minimum number of words of the request in a plan for what is left of it: fewer may be advice to the user."""
+MIN_SHARED = 2
+"""Minimum number of words that announced work has in common with the request, if something runs in the background."""
 _WITHOUT_SUBJECT = frozenset(("ja", "ko", "zh", "es", "it", "pt", "pl", "tr"))
 """Languages in which a sentence often has no word for its subject."""
 _LOOKING = (Kind.LOOKUP, Kind.WAIT, Kind.COMMAND)
@@ -78,9 +80,9 @@ def find_premature_stop(episode: Episode) -> list[Lapse]:
         return []
     if answer is None or (episode.calls and episode.calls[-1].order > answer.order):
         return _unanswered(episode)
-    asking = (_stopped_midway, _leave_that_was_granted)
     # Only the end of the agent run shows that nothing follows; a question is over as soon as the user replies.
-    for check in (*asking, _only_plans, _announced, _leftovers) if episode.is_over else asking:
+    later = (_only_plans, _announced, _leftovers) if episode.is_over else ()
+    for check in (_stopped_midway, _leave_that_was_granted, *later):
         found = check(episode, answer)
         if found is not None:
             return [found]
@@ -196,13 +198,8 @@ def _announced(episode: Episode, answer: EpisodeText) -> Lapse | None:
     for stance in reversed(last):
         if is_hindered and _CONSEQUENCE.search(stance.lowered):
             return None  # "Log in again and I'll send it."
-        if not any(
-            (
-                _announces(speech, stance),
-                _plans_the_rest(episode, speech, stance, last),
-                _goes_on(episode, speech, stance),
-            )
-        ):
+        is_plan = _announces(speech, stance) or _plans_the_rest(episode, speech, stance, last)
+        if not (is_plan or _goes_on(episode, speech, stance)):
             if len(stance.lowered.split()) > MAX_CLOSING:
                 return None  # what follows an announcement is what was announced
             continue
@@ -240,7 +237,11 @@ def _goes_on(episode: Episode, speech: Speech, stance: Stance) -> bool:
     if language is None or language.code not in _WITHOUT_SUBJECT or stance.statement.cells:
         return False
     text = stance.lowered
-    if not says(language, "soon", text) or says(language, "perfect", text) or says(language, "policies", text):
+    if (
+        not says(language, "soon", text[:MAX_HEAD])
+        or says(language, "perfect", text)
+        or says(language, "policies", text)
+    ):
         return False
     done = content_stems("\n".join(f"{call.arguments} {call.text}" for call in episode.calls))
     return len(content_stems(text) & content_stems(requests(episode)) - done) >= MIN_SHARED
@@ -438,15 +439,8 @@ def _missing(episode: Episode, items: Items) -> list[str]:
     for calls in (acting, later):
         missing = [name for name in items.names if not any(is_named_by(call, name) for call in calls)]
         if len(missing) < len(items.names):
-            return [] if _has_unnamed(calls, items) else missing
+            return missing
     return []
-
-
-def _has_unnamed(calls: list[EpisodeCall], items: Items) -> bool:
-    """Return whether calls that name no item follow those that do: they may deal with the others."""
-    naming = [call for call in calls if any(is_named_by(call, name) for name in items.names)]
-    tools = {call.tool for call in naming}
-    return any(call.tool in tools and call.order > naming[-1].order for call in calls)
 
 
 def _questions_left_out(episode: Episode, answer: EpisodeText) -> Lapse | None:

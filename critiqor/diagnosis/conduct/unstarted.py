@@ -25,57 +25,49 @@ _FILE = re.compile(
 _PLAN = re.compile(
     r"(?:^|/)\W*\w*(?:plan|todo|to-do|outline|approach|roadmap|strateg|计划|計画|계획|план|خطة)", re.IGNORECASE
 )
-_READS = re.compile(r"(?:^|[;&]\s*)(?:cat|less|head|tail|sed -n|pdftotext|jq|awk|grep)\b")
 
 
 def find_unstarted_work(episode: Episode) -> list[Lapse]:
-    """Return that a file which the user asked for was never begun, while the agent planned or looked around."""
+    """Return that the work was never begun, while the agent planned or looked around and nothing was in its way."""
     answer = episode.answer
     if answer is None or not episode.is_over or len(episode.calls) < MIN_PLANS or episode.has_dropped:
         return []
-    wanted = [name for name in dict.fromkeys(_FILE.findall(requests(episode))) if not _is_known(episode, name)]
-    if not wanted:
-        return _only_plans(episode)
-    writing = [call for call in episode.calls if call.kind is Kind.CHANGE]
-    written = Counter(map(path_of, writing))
-    # Files that are written again and again, with nothing else in between, are plans too, whatever they are called.
-    planning = [call for call in writing if _PLAN.search(path_of(call)) or written[path_of(call)] >= MIN_PLANS]
-    if len(planning) >= MIN_PLANS and len(planning) == len(writing):
-        return [_lapse(episode, wanted[0], planning, f"wrote a plan {counted(len(planning), 'time')}")]
-    looks = [call for call in episode.calls if _looks_around(call)]
+    plans = [call for call in episode.calls if _PLAN.search(f"/{call.tool}") or _PLAN.search(_written_path(call))]
+    others = [call for call in episode.calls if call not in plans]
+    wanted = [name for name in dict.fromkeys(_FILE.findall(requests(episode))) if not _is_known(others, name)]
+    if wanted:
+        # Files that are written again and again, with nothing else in between, are plans too, whatever they are called.
+        written = Counter(map(_written_path, others))
+        plans += [call for call in others if _written_path(call) and written[_written_path(call)] >= MIN_PLANS]
+        others = [call for call in others if call not in plans]
+    is_plan_wanted = asks(episode, "plan_wanted") or _PLAN.search(f"/{requests(episode)}")
+    if len(plans) >= MIN_PLANS and not (is_plan_wanted or any(map(_begins, others))):
+        paths = set(map(path_of, plans))
+        if wanted or all(path_of(call) in paths for call in others):
+            name = wanted[0] if wanted else "the work"
+            return [_lapse(episode, name, plans, f"wrote a plan {counted(len(plans), 'time')}")]
     is_hindered = any(stance.is_bad_news for stance in episode.speech(answer).stances)
-    if len(looks) >= MIN_LOOKS and len(looks) == len(episode.calls) and not is_hindered:
-        return [_lapse(episode, wanted[0], looks, f"looked around {counted(len(looks), 'time')}")]
+    if wanted and len(others) >= MIN_LOOKS and not any(map(_begins, others)) and not is_hindered:
+        return [_lapse(episode, wanted[0], others, f"looked around {counted(len(others), 'time')}")]
     return []
 
 
-def _only_plans(episode: Episode) -> list[Lapse]:
-    """Return that a plan was written again and again, and read, and nothing else was done."""
-    plans = [call for call in episode.calls if call.kind is Kind.CHANGE and _PLAN.search(path_of(call))]
-    if len(plans) < MIN_PLANS or asks(episode, "plan_wanted") or _PLAN.search(f"/{requests(episode)}"):
-        return []
-    paths = set(map(path_of, plans))
-    if any(path_of(call) not in paths for call in episode.calls if call.kind is not Kind.THOUGHT):
-        return []
-    return [_lapse(episode, "the work", plans, f"wrote a plan {counted(len(plans), 'time')}")]
+def _written_path(call: EpisodeCall) -> str:
+    return path_of(call) if call.kind is Kind.CHANGE else ""
 
 
-def _is_known(episode: Episode, name: str) -> bool:
+def _begins(call: EpisodeCall) -> bool:
+    return call.kind in (Kind.CHANGE, Kind.ACTION, Kind.OTHER) or (call.kind is Kind.COMMAND and ">" in call.line)
+
+
+def _is_known(calls: list[EpisodeCall], name: str) -> bool:
     """Return whether a file was read, written or found: it exists, or was begun."""
     short = name.lower().rpartition("/")[2]
-    for call in episode.calls:
-        if short in call.arguments.lower() and ((call.has_effect and not call.line) or call.meaning.state == "success"):
-            return True
-        if short in call.lowered and call.meaning.state != "failure":
-            return True
-    return False
-
-
-def _looks_around(call: EpisodeCall) -> bool:
-    """Return whether a call shows no content: it lists, counts or measures."""
-    if not call.line:
-        return False
-    return not _READS.search(call.line) and call.kind in (Kind.LOOKUP, Kind.WAIT, Kind.COMMAND) and ">" not in call.line
+    return any(
+        (short in call.arguments.lower() and call.has_effect and not call.line)
+        or (short in f"{call.arguments.lower()}\n{call.lowered}" and call.text and call.meaning.state != "failure")
+        for call in calls
+    )
 
 
 def _lapse(episode: Episode, name: str, calls: list[EpisodeCall], did: str) -> Lapse:

@@ -1,13 +1,11 @@
 """What sentences say about work: it is announced, asked for, allowed or refused. The words are data, by language."""
 
-# ruff: noqa: RUF001 - letters and punctuation of several scripts
 from __future__ import annotations
 
 import re
 
 from critiqor.diagnosis.claims.episode import Episode
 from critiqor.diagnosis.claims.language import Language, languages, normalize, small_words
-from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.signals.text import stems, tokens
 
 MAX_REQUEST = 6_000
@@ -58,28 +56,3 @@ def content_stems(text: str) -> set[str]:
     pairs = {run[at : at + 2] for run in _UNSPACED.findall(text) for at in range(len(run) - 1)}
     known = {word for word in tokens(text) if len(word) >= MIN_WORD and not _UNSPACED.search(word)}
     return stems(known - small_words()) | pairs
-
-
-_BEGIN = r"(?:^|[.:;!,|(\[\"'“„«–—-]\s*|\b(?:please|bitte|por favor|merci de|per favore|proszę|пожалуйста)\s+)"
-_LAST = r"(?=\s*(?:$|[.:;!,)\]\"'”]))"
-_DIRECTIVE = re.compile(
-    rf"(?im){_BEGIN}(?:do not|don't|never)\s+[a-z]|\b(?:must|may|should|shall) not\b|\bmustn't\b"
-    rf"|\bnicht\s+(?:mehr\s+)?\w+en{_LAST}|\b(?:darf|dürfen|soll|sollen)\s+(?:\w+\s+){{0,2}}nicht\b"
-    rf"|{_BEGIN}no\s+\w+(?:ar|er|ir)(?:l[aeo]s?)?\b|\bno\s+(?:se\s+)?deben?\b"
-    r"|\bne\s+(?:pas|plus|jamais)\s+\w+(?:er|ir|re)\b|\bne\s+(?:doit|doivent)\s+(?:pas|plus|jamais)\b"
-    rf"|{_BEGIN}não\s+\w+(?:ar|er|ir)\b|\bnão\s+devem?\b"
-    rf"|{_BEGIN}non\s+\w+(?:are|ere|ire)\b|\bnon\s+(?:deve|devono|va|vanno)\b"
-    rf"|\bniet\s+(?:meer\s+)?\w+en{_LAST}|\b(?:mag|mogen)\s+(?:\w+\s+){{0,2}}niet\b"
-    r"|\bnie\s+(?:wolno|należy)\b|\bnie\s+\w+(?:ać|eć|ić|yć)\b"
-    r"|\bне\s+\w+(?:ть|ться)\b|\bнельзя\b"
-    rf"|\bfår\s+(?:inte|ej)\b|{_BEGIN}\w+\s+(?:inte|ej)\b"
-    r"|\w+m[ae]y[ıi]n(?:[ıi]z)?\b|\w+m[ae]mal[ıi]"
-    r"|请勿|請勿|切勿|不要|不得|禁止|严禁|ないでください|ないこと|禁止|厳禁|지\s?마|지\s?말|금지"
-    r"|(?:^|[.:؛،!]\s*)لا\s+ت|يجب\s+عدم|ممنوع|يُ?منع"
-)
-
-
-def directive_in(text: str) -> bool:
-    """Return whether a text orders not to do something, in any language: do not use, nicht zahlen, 请勿."""
-    may_forbid = words("forbid").may_be_within(text) or words("barred").may_be_within(text)
-    return may_forbid and _DIRECTIVE.search(normalize(text)) is not None

@@ -9,6 +9,7 @@ from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.signals.errors import error_kind
 from critiqor.model import CausalStep, Event, Scope
+from critiqor.model.event import USER_STOP
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun
 from critiqor.spans.calls import Moment
@@ -68,18 +69,24 @@ def _aborted(event: Event) -> Draft:
     facts = event.payload
     first = facts.get("event_id")
     exceeded = [CausalStep(first, "The limit was exceeded", None)] if isinstance(first, str) else []
+    is_of_user = facts.get("limit") == USER_STOP
+    happened, rule = ("An agent run exceeded a limit", "The policy says that exceeding it ends the agent run")
+    if is_of_user:
+        happened, rule = ("An agent run was to be stopped", "The user had it stopped")
     scope = Scope(*(str(facts[name]) if facts.get(name) else None for name in ("session_key", "agent_run_id")))
     return Draft(
         type=TYPE,
         about=("limit", str(facts.get("limit"))),
-        severity="medium",
+        severity="low" if is_of_user else "medium",
         confidence=100,
-        title=f"An agent run exceeded a limit: {excerpt(event.error or 'it is not named', 200)}",
-        explanation=f"The policy says that exceeding it ends the agent run: {excerpt(str(facts.get('result')), 300)}.",
+        title=f"{happened}: {excerpt(event.error or 'it is not named', 200)}",
+        explanation=f"{rule}: {excerpt(str(facts.get('result')), 300)}.",
         evidence=cite_events([*(step.event_id for step in exceeded), event.event_id]),
         first_bad_step=exceeded[0].event_id if exceeded else event.event_id,
         chain=[*exceeded, CausalStep(event.event_id, "Critiqor acted on it", "caused" if exceeded else None)],
         scope=scope,
-        recommendation="Fix what made the agent exceed the limit. If it was needed for the task, raise the limit.",
+        recommendation="Look at what the agent did before it was stopped."
+        if is_of_user
+        else "Fix what made the agent exceed the limit. If it was needed for the task, raise the limit.",
         verification="Run the same task again: no limit is exceeded.",
     )

@@ -49,6 +49,8 @@ MAX_PROHIBITIONS = 20
 MAX_SHORT_CHARACTERS = 20
 """Maximum number of characters of a short message ("go on"). Such messages are often repeated, so they are not
 compared."""
+MAX_SHOWN = 240
+"""Characters at the start of arguments from which an explanation quotes."""
 _REUSABLE = (Kind.LOOKUP, Kind.ACTION, Kind.COMMAND)
 """Kinds of calls whose repetition shows a loss, if they had succeeded."""
 
@@ -65,6 +67,13 @@ def _is_reusable(call: ToolCall) -> bool:
 def _identity(call: ToolCall) -> bytes:
     """Return what makes a call the same as another: of an action, only the call, because each gets its own id."""
     return call.same_call if call.kind is Kind.ACTION else call.same_call + call.same_output
+
+
+def _shortened(call: ToolCall) -> ToolCall:
+    """Return a call without texts that are not shown: the sessions of a recording keep thousands of them."""
+    if len(call.arguments) <= MAX_SHOWN and not call.output:
+        return call
+    return msgspec.structs.replace(call, arguments=call.arguments[:MAX_SHOWN], output="")
 
 
 class _Loss(msgspec.Struct, kw_only=True):
@@ -149,7 +158,8 @@ class CompactionLoss(SessionDetector[ToolCall | Message | Moment]):
     def observe(self, span: ToolCall | Message | Moment, /) -> None:
         if isinstance(span, ToolCall):
             self._is_sorted &= not self._calls or self._calls[-1].order < span.order
-            self._calls.append(span)
+            # A prohibition is searched for in all of the arguments; without one, only their start is ever quoted.
+            self._calls.append(span if self._prohibitions else _shortened(span))
             self._count(span)
             if len(self._calls) > 2 * MAX_KEPT_CALLS:
                 self._check(self._calls)

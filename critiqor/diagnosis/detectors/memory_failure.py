@@ -87,7 +87,7 @@ class MemoryFailure(RunDetector[MemoryLookup]):
     def observe(self, span: MemoryLookup, /) -> None:
         if span.outcome == "error":
             self._failed.add(span)
-        elif span.outcome == "empty":
+        elif span.outcome == "empty" or (span.tool_call is not None and span.tool_call.nothing_found):
             self._empty.add(span)
         elif span.outcome == "found":
             self._found_last = span.order

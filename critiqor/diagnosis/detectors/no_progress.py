@@ -56,7 +56,7 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
                 self._is_ordered = span.orders_repetition
         elif span.result and span.kind is not Kind.THOUGHT:
             self._calls += 1
-            if span.echo and not span.failed:
+            if span.echo and not span.has_failed:
                 if self._echoes is None:
                     self._echoes = _Idle(span)
                 else:
@@ -75,7 +75,7 @@ class NoProgress(RunDetector[ToolCall | Message | Moment]):
         result = call.same_call + call.same_output
         was_seen = result in self._seen
         self._seen[result] = True
-        if call.failed:
+        if call.has_failed:
             failure = (call.tool, call.error_kind)
             was_seen = failure in self._failures
             self._failures[failure] = True

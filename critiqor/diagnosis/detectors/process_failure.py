@@ -7,6 +7,7 @@ from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import RUN_AGAIN, Draft
 from critiqor.diagnosis.recording import Recording
 from critiqor.model import CausalStep, Event, Severity
+from critiqor.model.event import USER_STOP
 from critiqor.model.sanitize import excerpt
 
 TYPE = "process_failure"
@@ -43,16 +44,18 @@ class ProcessFailure(RecordingDetector):
 def _stopped_by_limit(recording: Recording, event: Event) -> Draft:
     """Return the draft for a process that Critiqor ended because of a limit of the user's policy."""
     title = f"Critiqor stopped the run: {excerpt(event.error or 'a limit was exceeded', 200)}"
+    is_of_user = event.payload.get("limit") == USER_STOP
+    policy = "The policy of this run says that exceeding the limit ends the agent."
     cause = event.payload.get("event_id")
     first = cause if isinstance(cause, str) else event.event_id
     waiting = recording.open_calls
     return Draft(
         type=TYPE,
         about=("limit", str(event.payload.get("limit"))),
-        severity="medium",
+        severity="low" if is_of_user else "medium",
         confidence=100,
         title=title,
-        explanation="The policy of this run says that exceeding the limit ends the agent. Work in progress was lost.",
+        explanation=f"{'The user had the agent stopped.' if is_of_user else policy} Work in progress was lost.",
         evidence=cite_events([first, *(call.call for call in waiting[:3]), event.event_id]),
         first_bad_step=first,
         chain=[
@@ -60,7 +63,9 @@ def _stopped_by_limit(recording: Recording, event: Event) -> Draft:
             CausalStep(event.event_id, "Critiqor ended the process", "caused" if first != event.event_id else None),
         ],
         explains=frozenset([event.event_id, *(call.call for call in waiting)]),
-        recommendation="Fix what made the agent exceed the limit. If it was needed for the task, raise the limit.",
+        recommendation="Look at what the agent did before it was stopped."
+        if is_of_user
+        else "Fix what made the agent exceed the limit. If it was needed for the task, raise the limit.",
         verification="Run the same task again: it ends by itself.",
     )
 

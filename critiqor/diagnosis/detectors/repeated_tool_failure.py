@@ -79,15 +79,9 @@ class RepeatedToolFailure(RunDetector[ToolCall | Message]):
         if not span.result or span.kind is Kind.THOUGHT:
             return
         self._calls[span.tool] += 1
-        self._last_failed[span.tool] = span.failed
-        if span.cause:
-            self._causes.failed(span)
-        elif span.failed and not self._is_ordered:
-            self._causes.failed_alike(span)
-        if span.failed:
+        self._last_failed[span.tool] = span.has_failed
+        if span.has_failed:
             self._failed(span)
-        elif span.cause:
-            pass  # its output says that it failed
         else:
             self._succeeded(span)
         self._index += 1
@@ -108,6 +102,8 @@ class RepeatedToolFailure(RunDetector[ToolCall | Message]):
 
     def _failed(self, call: ToolCall) -> None:
         self._cascades.failed(call)
+        if call.cause or not self._is_ordered:
+            self._causes.failed(call)
         known = self._open.get(call.tool)
         if known is None:
             known = self._open[call.tool] = {}

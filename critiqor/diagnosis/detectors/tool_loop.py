@@ -88,7 +88,7 @@ class _Chapter:
         self.calls += 1
         self._repetitions.add(call)
         self._cycles.add(call)
-        if call.failed:
+        if call.has_failed:
             return
         has_effect = call.kind in _EFFECTS
         if has_effect:
@@ -96,11 +96,11 @@ class _Chapter:
         elif call.kind in _POLLING:
             self._settled.add(call)
         self._empty_searches.add(call)
-        if call.kind is Kind.LOOKUP and "search" in call.tool and not _is_memory(call):
+        if call.kind is Kind.LOOKUP and "search" in call.tool:
             self._rewordings.add(call)
         if has_effect:
             self._same_answers.end_sequences()
-        elif (call.kind in ASKING or call.listing is not None) and not _is_memory(call):
+        elif call.kind in ASKING or call.listing is not None:
             self._same_answers.add(call)
         if has_effect or call.missed:
             self._missing_names.add(call)
@@ -116,10 +116,6 @@ def _is_reported(cluster: LoopCluster) -> bool:
     call = cluster.stale[0]
     is_named = '":"' in call.arguments and not runs_commands(call.tool)
     return cluster.min_stale == repetitions.MIN_STALE_CALLS and call.kind is Kind.LOOKUP and is_named
-
-
-def _is_memory(call: ToolCall) -> bool:
-    return call.tool.startswith("memory_")
 
 
 def _draft(scope: Scope, loop: LoopCluster) -> Draft:

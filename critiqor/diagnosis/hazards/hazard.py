@@ -67,7 +67,6 @@ class CallFacts(msgspec.Struct):
     operations: object = None
     is_read_as_is: bool | None = None
     passages: object = None
-    gaps: object = None
 
 
 def facts_of(call: EpisodeCall) -> CallFacts:

@@ -126,7 +126,8 @@ _HIDDEN = re.compile(
     r"<(\w+)\b[^<>]{0,300}?(?:\bhidden\b|display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*(?:0|1px)|opacity\s*:\s*0(?![.\d])"
     r"|color\s*:\s*(?:white|#fff\b|#ffffff|transparent)|left\s*:\s*-\d{3,})[^<>]{0,300}>(.*?)(?:</\1>|\Z)"
     r"|\[(?:white text|hidden text|hidden|invisible|weißer text|texto oculto|texte caché|beyaz metin|белый текст"
-    r"|biały tekst|witte tekst|testo nascosto|隐藏文字|白字|白文字|숨은 텍스트|نص مخفي)[^\]]*\](.*?)(?:$)",
+    r"|biały tekst|witte tekst|testo nascosto|隐藏文字|白字|白文字|숨은 텍스트|نص مخفي)[^\]]*\](.*?)(?:$)"
+    r"|\[(\w+ \w+)\].*?\[/\4\]",
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 

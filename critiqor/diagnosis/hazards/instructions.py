@@ -15,6 +15,8 @@ MAX_BEFORE, MAX_AFTER = 500, 400
 """Maximum number of characters of a passage before and after the place that is examined."""
 MAX_LINES = 5
 """Maximum number of lines before a place that belong to its passage."""
+MIN_ORDER = 16
+"""Minimum number of characters of an order behind a colon."""
 _ROLE = re.compile(
     r"^\W{0,8}(?:SYSTEM|ADMIN(?:ISTRATOR)?|DEVELOPER|ROOT|OPERATOR|ASSISTANT|IMPORTANT INSTRUCTIONS?)\b[^:\n]{0,40}:"
     r"|\[/?INST\]|<\|?(?:im_start|system|assistant)\|?>|<<SYS>>|#{2,3} ?(?:System|Instructions? (?:for|to))\b"
@@ -141,7 +143,7 @@ def _signed(text: str, *, is_hidden: bool, is_comment: bool, decoded_text: str =
         is_secretive=words("secrecy").within(text),
         is_hidden=is_hidden,
         is_comment=is_comment,
-        is_imperative=orders or words("imperative").within(decoded_text or text),
+        is_imperative=orders or words("imperative").within(decoded_text or text) or _orders_after_colon(text),
     )
 
 
@@ -154,6 +156,16 @@ def _addresses_machines(text: str) -> bool:
         for start, end in words("machine").find(sentence)[:4]:
             rest = sentence[end : end + 90]
             if start <= 60 and (re.search(r"[:：,،!，]", rest) or words("imperative").within(rest)):
+                return True
+    return False
+
+
+def _orders_after_colon(text: str) -> bool:
+    """Return whether programs are addressed, and several words follow a colon: whatever its verbs, that is an order."""
+    for sentence in _SENTENCE.split(text) if ":" in text or "：" in text else ():
+        for _, end in words("machine").find(sentence)[:4]:
+            _, colon, rest = sentence[end:].replace("：", ":").partition(":")
+            if colon and len(rest) >= MIN_ORDER and not rest.startswith("//"):
                 return True
     return False
 

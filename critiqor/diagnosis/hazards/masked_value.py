@@ -9,8 +9,8 @@ import msgspec
 
 from critiqor.diagnosis.claims.call_arguments import members, path_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
-from critiqor.diagnosis.hazards.hazard import Hazard, facts_of
-from critiqor.diagnosis.hazards.masks import Mask, gaps_in, has_signs, masks_in
+from critiqor.diagnosis.hazards.hazard import Hazard
+from critiqor.diagnosis.hazards.masks import Mask, has_signs, masks_in
 from critiqor.diagnosis.hazards.session_history import agreed_text, earlier_calls
 from critiqor.diagnosis.hazards.words import words
 from critiqor.model.sanitize import excerpt
@@ -34,12 +34,6 @@ _LOCAL = re.compile(r"localhost|127\.0\.0\.1|0\.0\.0\.0|--help|\bdocker run\b|\b
 _ADDRESS = re.compile(r"\S+[.@/]\S+")
 """Addresses and files: `shop.example` is no wish for an example."""
 _WEB_ADDRESS = re.compile(r"https?://[^\s\"'?]+")
-_MASK = re.compile(r"[*•#]{2}|…|\.{3}")
-_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
-MAX_GAPS = 200
-"""Maximum number of values with a masked middle that are compared."""
-MIN_GUESSED = 8
-"""Minimum number of characters of a value that can be a masked one with its middle guessed."""
 
 
 class _Use(msgspec.Struct, frozen=True):
@@ -47,14 +41,6 @@ class _Use(msgspec.Struct, frozen=True):
     mask: Mask
     source: EpisodeCall | None
     """The earlier call whose result shows the masked value."""
-
-
-class _Gap(msgspec.Struct, frozen=True):
-    """A value in a result whose middle is masked."""
-
-    source: EpisodeCall
-    start: str
-    end: str
 
 
 def find_masked_values(episode: Episode) -> list[Hazard]:
@@ -91,8 +77,6 @@ def _uses(episode: Episode, call: EpisodeCall) -> Iterator[_Use]:
             if source is None and call.line and _LOCAL.search(call.line):
                 continue
             yield _Use(call, mask, source)
-        if not call.line and MIN_GUESSED <= len(text.replace(" ", "")) <= 48:
-            yield from _guessed(episode, call, name, text)
 
 
 def _written(call: EpisodeCall) -> Iterator[tuple[str, str]]:
@@ -122,36 +106,6 @@ def _is_setting(call: EpisodeCall) -> bool:
             r"(?:^|/)\.env|\.(?:ya?ml|toml|ini|conf|cfg|properties|tfvars|service|netrc|npmrc|pypirc)$", path_of(call)
         )
     )
-
-
-def _gaps(episode: Episode) -> list[_Gap]:
-    """Return the values with a masked middle that results of the session show."""
-    calls = [*(call for each in reversed(episode.earlier) for call in each.calls), *episode.calls]
-    return [gap for call in calls for gap in _gaps_of(call)][:MAX_GAPS]
-
-
-def _gaps_of(call: EpisodeCall) -> list[_Gap]:
-    facts = facts_of(call)
-    if not isinstance(facts.gaps, list):
-        masked = gaps_in(call.text) if _MASK.search(call.text) else []
-        facts.gaps = [_Gap(call, start, end) for start, end in masked]
-    return facts.gaps
-
-
-def _guessed(episode: Episode, call: EpisodeCall, name: str, text: str) -> Iterator[_Use]:
-    """Yield a value that has the beginning and the end of a masked one, and a middle that no result shows."""
-    value = text.replace(" ", "")
-    if not _PLAIN.fullmatch(value):
-        return
-    for gap in _gaps(episode):
-        if not (value.startswith(gap.start) and value.endswith(gap.end)) or gap.source.result_id >= call.call_id:
-            continue
-        if len(value) <= len(gap.start) + len(gap.end):
-            continue
-        known = (agreed_text(episode), *(other.text for other in earlier_calls(episode, call)))
-        if not any(value.lower() in one.replace(" ", "").lower() for one in known):
-            yield _Use(call, Mask("masked", name, value), gap.source)
-        return
 
 
 def _is_repaired(episode: Episode, use: _Use, users: set[str]) -> bool:

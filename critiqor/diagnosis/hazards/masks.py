@@ -115,12 +115,3 @@ def _is_meant(name: str, value: str, kind: str) -> bool:
     if kind == "shortened":
         return _NAMED_VALUE.search(name) is not None or (any(map(str.isdigit, value)) and "_" in value)
     return _NAMED_VALUE.search(name) is not None
-
-
-_GAP = re.compile(r"(?<![\w*])([A-Za-z0-9]{2,34})(?:[ -]?(?:[*•#]{2,}+|…|\.{3}))++[ -]?([A-Za-z0-9]{2,12})(?![\w*])")
-
-
-def gaps_in(text: str) -> list[tuple[str, str]]:
-    """Return beginning and end of the values of a text whose middle is masked."""
-    compact = re.sub(r"(?<=[A-Za-z0-9*•…]) (?=[A-Za-z0-9*•]{1,8}(?:[ ]|$|\W))", "", text)
-    return [(match[1], match[2]) for match in list(_GAP.finditer(compact))[:40] if len(match[1]) + len(match[2]) >= 6]

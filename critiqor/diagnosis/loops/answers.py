@@ -7,9 +7,9 @@ from collections import Counter
 from critiqor.diagnosis.loops.clusters import Loop, LoopClusters
 from critiqor.diagnosis.loops.hits import hits_of
 from critiqor.diagnosis.loops.repetitions import is_orientation
-from critiqor.diagnosis.loops.subjects import searched_for
+from critiqor.diagnosis.loops.subjects import searched_for, subject_of_call
 from critiqor.diagnosis.signals.text import fingerprint, stems, words
-from critiqor.diagnosis.signals.tool_calls import runs_commands, subject_of_call
+from critiqor.diagnosis.signals.tool_calls import runs_commands
 from critiqor.spans.calls import Kind, ToolCall
 
 MIN_SAME_ANSWERS = 4
@@ -166,7 +166,7 @@ class EmptySearches:
     def add(self, call: ToolCall) -> None:
         if is_orientation(call):
             return
-        if call.kind is not Kind.LOOKUP or not call.nothing_found or call.tool.startswith("memory_"):
+        if call.kind is not Kind.LOOKUP or not call.nothing_found:
             if self._loop is None or call.kind is not Kind.LOOKUP or self._subjects != {searched_for(call)}:
                 self._loop = None  # a count that is zero says the same in another way
             return
@@ -180,7 +180,9 @@ class EmptySearches:
             self._terms.append(frozenset(stems(words(call.arguments))))
             self._subjects.add(searched_for(call))
             count = len(self._terms)
-            is_same = count >= MIN_SAME_ANSWERS and len(self._subjects) == 1 and all(self._subjects)
+            # Whatever is asked of a memory is about what the user wants to know.
+            is_one = call.tool.startswith("memory_") or (len(self._subjects) == 1 and all(self._subjects))
+            is_same = count >= MIN_SAME_ANSWERS and is_one
             is_reworded = count >= MIN_SAME_ANSWERS and not runs_commands(call.tool) and self._are_variants(1)
             self._is_loop = is_same or is_reworded or (count >= MIN_EMPTY_SEARCHES and self._are_variants(MIN_VARIANTS))
         if self._is_loop:

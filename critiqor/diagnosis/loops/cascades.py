@@ -163,7 +163,7 @@ def _split(calls: Iterable[ToolCall], reported: Orders) -> list[list[ToolCall]]:
     group: list[ToolCall] = []
     failed_tools: set[str] = set()
     for call in calls:
-        if call.failed:
+        if call.has_failed:
             if call.order not in reported:
                 group.append(call)
                 failed_tools.add(call.tool)

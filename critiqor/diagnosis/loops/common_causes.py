@@ -8,12 +8,13 @@ from collections.abc import Iterable
 
 from critiqor.diagnosis.drafts.call_groups import CallGroup
 from critiqor.diagnosis.signals.causes import missing_place
+from critiqor.diagnosis.signals.errors import reports_absence
 from critiqor.spans.calls import Kind, ToolCall, command_line
 
 MIN_FAILURES = 4
 """Minimum number of failures with one cause."""
 MIN_ATTEMPTS = 3
-"""Minimum number of them that were attempts to do something; a lookup that fails may be a diagnosis."""
+"""Minimum number of them that were attempts to do something; a search that fails may be a diagnosis."""
 MAX_OPEN = 16
 """Maximum number of causes that are tracked at a time; the oldest is dropped first."""
 MAX_MISSING = 32
@@ -75,7 +76,8 @@ class CauseGroup(CallGroup):
 
 def _is_look(call: ToolCall) -> bool:
     """Return whether a call only finds out whether something is there, or can be reached."""
-    return call.kind in _LOOKING or _PROBE.match(command_line(call.arguments)) is not None
+    is_search = bool(missing_place(call.cause)) or reports_absence(call.error or "")
+    return (is_search and call.kind in _LOOKING) or _PROBE.match(command_line(call.arguments)) is not None
 
 
 class CommonCauses:
@@ -89,8 +91,21 @@ class CommonCauses:
         """Failures whose outputs say the same."""
         self._past: list[CauseGroup] = []
 
-    def failed_alike(self, call: ToolCall) -> None:
-        """Add a failure whose cause has no name: others whose outputs share a phrase with its output have the same."""
+    def failed(self, call: ToolCall) -> None:
+        """Add a failure: to those with the same cause or, if it names none, to those whose outputs say the same."""
+        if missing_place(call.cause):
+            self._missing.append(call)
+            return
+        if not call.cause:
+            self._failed_alike(call)
+        elif call.cause in self._open:
+            self._open[call.cause].add(call)
+        else:
+            self._open[call.cause] = CauseGroup(call)
+        if len(self._open) > MAX_OPEN:
+            self._close(self._open.pop(next(iter(self._open))))
+
+    def _failed_alike(self, call: ToolCall) -> None:
         phrases = _phrases(call)
         for group in self._alike:
             shared = {phrase: None for phrase in group.phrases if phrase in phrases}
@@ -99,26 +114,12 @@ class CommonCauses:
                 group.cause = next(iter(shared))
                 group.add(call)
                 return
-        if not phrases:
-            return
-        group = CauseGroup(call)
-        group.phrases = phrases
-        self._alike.append(group)
+        if phrases:
+            group = CauseGroup(call)
+            group.phrases = phrases
+            self._alike.append(group)
         if len(self._alike) > MAX_OPEN:
             self._close(self._alike.pop(0))
-
-    def failed(self, call: ToolCall) -> None:
-        """Add a failure with a cause."""
-        if missing_place(call.cause):
-            self._missing.append(call)
-            return
-        group = self._open.get(call.cause)
-        if group is not None:
-            group.add(call)
-            return
-        self._open[call.cause] = CauseGroup(call)
-        if len(self._open) > MAX_OPEN:
-            self._close(self._open.pop(next(iter(self._open))))
 
     def succeeded(self, call: ToolCall) -> None:
         """Note a call that succeeded."""

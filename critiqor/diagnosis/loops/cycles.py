@@ -66,8 +66,8 @@ class Cycles:
 
     def _is_same(self, index: int, before: int) -> bool:
         one, other = self._calls[index], self._calls[before]
-        if one.failed or other.failed:
-            return one.failed and other.failed and one.error_kind == other.error_kind
+        if one.has_failed or other.has_failed:
+            return one.has_failed and other.has_failed and one.error_kind == other.error_kind
         return one.same_output == other.same_output or bool(one.bare_output and one.bare_output == other.bare_output)
 
     def _report(self, index: int) -> None:
@@ -79,7 +79,7 @@ class Cycles:
             cycle = self._calls[start : start + period]
             # Rounds that only read are repetitions like any other, and rounds without a look change something.
             looks = any(call.kind in _READING or call.kind is Kind.COMMAND or "browser" in call.tool for call in cycle)
-            acts = any(call.kind not in _READING and not call.failed for call in cycle)
+            acts = any(call.kind not in _READING and not call.has_failed for call in cycle)
             if not looks or not acts or len({call.same_call for call in cycle}) == 1:
                 return
             sleeps = any(map(_sleeps, cycle))
@@ -96,7 +96,7 @@ class Cycles:
 
 
 def _counts(call: ToolCall) -> bool:
-    return not call.failed
+    return not call.has_failed
 
 
 def _sleeps(call: ToolCall) -> bool:

@@ -25,8 +25,8 @@ _ORIENTATION = re.compile(
 
 def is_orientation(call: ToolCall) -> bool:
     """Return whether a call only shows where the agent is: neither its repetition nor its result means anything."""
-    line = command_line(call.arguments)
-    return bool(line) and call.kind is Kind.LOOKUP and _ORIENTATION.fullmatch(line) is not None
+    line = command_line(call.arguments) if call.kind is Kind.LOOKUP else ""
+    return bool(line) and _ORIENTATION.fullmatch(line) is not None
 
 
 def _gives_input(call: ToolCall) -> bool:
@@ -85,7 +85,7 @@ class Repetitions:
 
     def _is_known(self, call: ToolCall) -> bool:
         """Return whether another call has returned the same before: asking in another way is no progress."""
-        is_long = call.output_size >= MIN_KNOWN_OUTPUT and not call.failed
+        is_long = call.output_size >= MIN_KNOWN_OUTPUT and not call.has_failed
         return is_long and call.kind in (Kind.LOOKUP, Kind.COMMAND) and call.same_output in self._outputs
 
     def _repeat(self, number: int, call: ToolCall, last: int, before: ToolCall) -> None:
@@ -103,7 +103,7 @@ class Repetitions:
 
     def _add_stale(self, call: ToolCall, before: ToolCall) -> None:
         """Count a stale call, unless it failed, is an action, or is a wait that found nothing."""
-        if call.failed or call.kind is Kind.ACTION or (call.kind is Kind.WAIT and call.nothing_found):
+        if call.has_failed or call.kind is Kind.ACTION or (call.kind is Kind.WAIT and call.nothing_found):
             return
         loop = self._loops.get(call.same_call)
         if loop is None:

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from critiqor.diagnosis.signals.text import decode_json
+from critiqor.diagnosis.signals.text import canonical_json, decode_json
 from critiqor.spans.calls import ToolCall, command_line
 
 _TABLE = re.compile(r"\b(?:from|join)\s+(?:[\w\"`\[\]]+\.)?[\"`\[]?(\w+)", re.IGNORECASE)
@@ -45,3 +45,21 @@ def _parts(text: str) -> list[str]:
     if not _SELECT.search(text):
         return [word.strip(_MARKS) for word in text.split()]
     return [*_TABLE.findall(text), *(one.strip(_MARKS) or other for one, other in _LITERAL.findall(text))]
+
+
+_SEARCH_ARGUMENTS = frozenset(
+    ("query", "q", "question", "keywords", "offset", "page", "cursor", "start", "from", "to", "limit", "count")
+)
+
+
+def subject_of_call(arguments: str) -> str:
+    """Return what a tool call is about: its arguments without search terms, offsets and limits."""
+    try:
+        value = decode_json(arguments)
+    except msgspec.DecodeError:
+        return arguments
+    return (
+        canonical_json({name: value[name] for name in value.keys() - _SEARCH_ARGUMENTS})
+        if isinstance(value, dict)
+        else arguments
+    )

@@ -293,8 +293,8 @@ def _verdict(key: str, name: str, value: bool, depth: int, call: _Call) -> _Sign
     lists, lookup = call.known.lists, call.lookup
     if depth > 2 or (lookup and depth > 0):
         return None
-    if not value and isinstance(call.given, dict) and call.given.get(key) is False:
-        return None  # it was asked for: to unlock something answers `"locked": false`
+    if isinstance(call.given, dict) and call.given.get(key) is value and not _is_in(name, lists["good_members"]):
+        return None  # it was asked for: `"locked": false` to unlock something, `"draft": true` for a draft
     said = f"{key} is {str(value).lower()}"
     if _is_in(name, lists["good_members"]):
         if lookup and name not in ("ok", "success", "is_success"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -40,14 +39,6 @@ class Program(msgspec.Struct, frozen=True, gc=False):
     def name(self) -> str:
         """The name of the program alone."""
         return self.names[-1]
-
-
-@lru_cache(maxsize=512)
-def is_program(name: str) -> bool:
-    """Return whether the rules know a program of this name, alone or with a subcommand."""
-    data = program_data()
-    listed = (data.lookups, data.setup, data.scripts, data.filters)
-    return has_rules(name) or any(name == entry.partition(" ")[0] for group in listed for entry in group)
 
 
 def programs_in(line: CommandLine) -> tuple[Program, ...]:

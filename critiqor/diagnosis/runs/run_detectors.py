@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from critiqor.diagnosis.detector import Need, RunDetector
@@ -34,6 +34,7 @@ class RunDetectors:
     def _restart(self) -> None:
         self._cursor = SpanCursor(self._run)
         self._detectors: dict[type[RunDetector[Any]], RunDetector[Any]] = {}
+        """In the order in which they are asked for findings."""
         self._observers: dict[type, list[Observer]] = {}
         self._seen: set[Need] = set()
 
@@ -46,7 +47,12 @@ class RunDetectors:
         self._pass_on(settled)
         cost = self._detectors.get(CostExplosion)
         drafts = without_explained(
-            [draft for detector in self._in_order() if detector is not cost for draft in detector.findings()]
+            [
+                draft
+                for detector in self._detectors.values()
+                if detector is not cost and not self._seen.isdisjoint(detector.NEEDS)
+                for draft in detector.findings()
+            ]
         )
         if not isinstance(cost, CostExplosion):
             return drafts
@@ -83,17 +89,15 @@ class RunDetectors:
             for observe in observers.get(type(span), ()):
                 observe(span)
 
-    def _in_order(self) -> Iterator[RunDetector[Any]]:
-        needed = (kind for kind in self._kinds if kind in self._detectors)
-        return (self._detectors[kind] for kind in needed if not self._seen.isdisjoint(kind.NEEDS))
-
     def _create_detectors(self, past: int) -> None:
         """Create the detectors that are needed by now, and pass them the spans that the others have observed."""
-        for kind in self._kinds:
-            if kind in self._detectors or not (self._is_long or not self._seen.isdisjoint(kind.NEEDS)):
+        known = self._detectors
+        needed = [kind for kind in self._kinds if self._is_long or not self._seen.isdisjoint(kind.NEEDS)]
+        self._detectors = {kind: known.get(kind) or kind(self._run) for kind in needed}
+        for kind, detector in self._detectors.items():
+            if kind in known:
                 continue
-            detector = self._detectors[kind] = kind(self._run)
-            for span in self._run.spans[:past]:
+            for span in self._run.spans[:past] if past else ():
                 if isinstance(span, kind.OBSERVES) and not (isinstance(span, ToolCall) and span.wraps):
                     detector.observe(span)
             for observed in kind.OBSERVES:

@@ -79,7 +79,7 @@ class SpanCursor:
                 continue
             else:
                 seen.add(ToolCall)
-                if span.failed:
+                if span.has_failed:
                     seen.add("failed call")
                 if span.kind is Kind.ACTION:
                     seen.add("action")

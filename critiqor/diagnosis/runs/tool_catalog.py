@@ -32,7 +32,9 @@ class ToolCatalog:
 
     def add_call(self, tool: str, *, is_inner: bool) -> None:
         """Add a tool that was called and exists; `is_inner` if another tool called it."""
-        _add(self._deferred if is_inner else self._direct, [tool])
+        names = self._deferred if is_inner else self._direct
+        if tool not in names:
+            _add(names, [tool])
 
     def add_listed(self, result: str) -> None:
         """Add the tools that a result of the tool search lists."""

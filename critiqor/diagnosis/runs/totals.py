@@ -10,7 +10,7 @@ from critiqor.diagnosis.detectors.context_pollution import context_saturation
 from critiqor.diagnosis.signals.compactions import is_compaction
 from critiqor.model import MemoryAnalysis, ToolUsage
 from critiqor.spans.agent_run import AgentRun
-from critiqor.spans.calls import MemoryLookup, ModelCall, Moment, RunSpan, ToolCall
+from critiqor.spans.calls import MemoryLookup, ModelCall, Moment, RunSpan, SecretMark, ToolCall
 
 MAX_SLOWEST_CALLS = 10
 """Maximum number of calls that the latency analysis lists."""
@@ -40,6 +40,8 @@ class Totals:
     def __init__(self) -> None:
         self.tools: dict[str, ToolUsage] = {}
         self.memory = MemoryAnalysis()
+        self.carried_until = 0
+        """Position of the last event from before the recording, which does not count."""
         self.first_time = ""
         self.last_time = ""
         self.model_ms = 0
@@ -127,6 +129,8 @@ class RunTotals:
         totals, run = self._totals, self._run
         for span in spans:
             kind = type(span)
+            if kind is SecretMark or span.order <= totals.carried_until:  # type: ignore[union-attr]
+                continue
             if kind is ToolCall:
                 if not span.wraps:  # type: ignore[union-attr]
                     self._add_action(span)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ _LOGIN = re.compile(
     r"bad credentials|authentication (?:failed|required)|\bunauthori[sz]ed\b|login required|not (?:logged|signed) in"
     r"|invalid (?:username or |access |auth |bearer |api |security )*(?:token|credentials|password|api[ _-]?key)\b"
     r"|(?:token|session|credentials?|api[ _-]?key)(?: \w+){0,2} (?:expired|revoked)|expired[ _-]?token"
-    r"|invalid_(?:grant|token)"
+    r"|invalid_(?:grant|token)|\brequest ?(?:has )?expired"
     r"|could not read (?:username|password)|permission denied \(publickey|password authentication failed"
     r"|access denied for user|authenticationerror|(?:http\S*|status|code|error)\W{1,3}401\b"
 )
@@ -34,25 +34,9 @@ _MISSING = re.compile(
     r"\benoent\b|no such (?:file|directory)|(?:file|directory)(?: or directory)? not found"
     r"|cannot find the (?:path|file)|can't cd to|path \S+ does not exist"
 )
-_may_name_cause = pattern_check(
-    *("enospc", "edquot", "space", "disk ", "errno 28", "wrote only", "credential", "authentica", "authori", "login"),
-    *("logged in", "signed in", "token", "password", "api key", "api_key", "401", "invalid_grant", "publickey"),
-    *(
-        "resol",
-        "name or service",
-        "servname",
-        "enotfound",
-        "eai_again",
-        "getaddrinfo",
-        "unreach",
-        "no route",
-        "refused",
-    ),
-    *("new connection", "no internet", "eacces", "eperm", "denied", "not permitted", "read-only", "erofs", "enoent"),
-    *("no such", "not found", "can't cd", "cannot find", "does not exist"),
-)
 _may_name_disk = pattern_check("enospc", "edquot", "space", "disk ", "errno 28", "wrote only")
 _may_name_missing = pattern_check("enoent", "no such", "not found", "cannot find", "can't cd", "does not exist")
+_may_name_denied = pattern_check("eacces", "eperm", "denied", "not permitted", "read-only", "erofs")
 _may_name_login = pattern_check(
     *("credential", "authentica", "authori", "login", "logged in", "signed in", "token", "password", "api", "expired"),
     *("revoked", "invalid_", "could not read", "publickey", "denied for user", "401"),
@@ -71,11 +55,6 @@ _PLACE = re.compile(r"(?<![\w.@+/-])(?:~|\.{1,2}|[\w@+-][\w.@+-]*)?(?:/[\w.@+,=-
 _HOST = re.compile(r"(?<![\w.-])((?:[\w-]+\.)*[\w-]+):(\d{2,5})\b")
 
 
-def may_name_cause(text: str) -> bool:
-    """Return quickly whether a text can name one of the causes."""
-    return _may_name_cause(_ends(text))
-
-
 def cause_of_failure(text: str, *, writes: bool) -> str:
     """Return the cause that the output of a failed call names; empty if it names none.
 
@@ -84,12 +63,12 @@ def cause_of_failure(text: str, *, writes: bool) -> str:
     examined = _ends(text)
     for cause, may_be_named, search in _CAUSES:
         if may_be_named(examined) and search(examined):
-            return cause if _may_name_cause(examined) else ""
+            return cause
     if "refused" in examined and _REFUSED.search(examined):
         host = _HOST.search(examined)
         return f"{host[0]} refuses connections" if host else ""
     missing = _may_name_missing(examined) and _MISSING.search(examined)
-    if not missing and not _DENIED.search(examined):
+    if not missing and not (_may_name_denied(examined) and _DENIED.search(examined)):
         return ""
     place = _place(examined)
     if not place:

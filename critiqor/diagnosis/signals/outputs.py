@@ -51,6 +51,9 @@ _HOLLOW = re.compile(
 )
 _FILLED = re.compile(r"[\[{]\s*['\"{\[(\w]")
 _EMPTY_LIST = re.compile(r"[:=]\s*(?:\[\s*\]|\{\s*\}|\(\s*\)|None\b|null\b)")
+_ZERO = re.compile(
+    r'"(?:\w*(?:row|result|match|hit|item|record|entr)\w*|(?:total_?)?count|total|found)"\s*:\s*0\b', re.I
+)
 _HOLLOW_LIMIT = 80
 """An output that is only an empty value, such as `[]` or `null`, has fewer characters."""
 _may_say_nothing = pattern_check("found", r"no \w", "exist", "zero ", "0 ", "find", "empty")
@@ -77,6 +80,10 @@ _COMPLAINTS = frozenset(("errors", "warnings", "issues", "failures", "problems",
 """Members whose list is better empty."""
 
 
+_HITS = frozenset(("results", "matches", "hits", "rows", "records"))
+"""Members that hold what was found, and nothing else."""
+
+
 def _has_only_empty_lists(text: str) -> bool:
     """Return whether a JSON object has lists of results, and all of them are empty."""
     try:
@@ -87,7 +94,12 @@ def _has_only_empty_lists(text: str) -> bool:
         return False
     inner = [member for member in value.values() if isinstance(member, dict)]
     lists = [(name, member) for each in (value, *inner) for name, member in each.items() if isinstance(member, list)]
-    return any(name.lower() not in _COMPLAINTS for name, _ in lists) and not any(member for _, member in lists)
+    if any(isinstance(entry, (dict, list)) for _, member in lists for entry in member[:1]):
+        return False
+    # Beside an empty list, one of plain texts may be a record, or the names of columns: name and count decide.
+    empty = [name for name, member in lists if not member and name.lower() not in _COMPLAINTS]
+    is_named = not _HITS.isdisjoint(map(str.lower, empty))
+    return bool(empty) and (is_named or _ZERO.search(text) is not None or not any(member for _, member in lists))
 
 
 _ABSENT = re.compile(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-import msgspec
-
-from critiqor.diagnosis.signals.text import canonical_json, decode_json, likeness
+from critiqor.diagnosis.signals.text import likeness
 from critiqor.spans.calls import Kind, command_line
 
 _NAMES: dict[Kind, str] = {
@@ -220,15 +218,6 @@ def _programs(bare: str) -> list[str]:
     return [program.strip() for program in _NEXT.split(bare)]
 
 
-_may_delegate = re.compile(r"spawn|sub_?agent|delegate", re.IGNORECASE).search
-
-
-@lru_cache(maxsize=512)
-def is_delegation(tool: str) -> bool:
-    """Return whether a tool gives a task to another agent."""
-    return _may_delegate(tool) is not None
-
-
 _NAMED_TEST = r"\S*(?<![a-z])tests?(?![a-z])"
 _TESTS = re.compile(
     rf"{_PREFIX}(?:(?:npx|pnpx|bunx|uvx|uv run|poetry run|pipenv run|hatch run|bundle exec|php"
@@ -264,24 +253,6 @@ def _values(arguments: str) -> str:
 def likeness_of_calls(one: str, other: str) -> float:
     """Return the share of words that the argument values of two tool calls have in common, from 0 to 1."""
     return likeness(_values(one), _values(other))
-
-
-_SEARCH_ARGUMENTS = frozenset(
-    ("query", "q", "question", "keywords", "offset", "page", "cursor", "start", "from", "to", "limit", "count")
-)
-
-
-def subject_of_call(arguments: str) -> str:
-    """Return what a tool call is about: its arguments without search terms, offsets and limits."""
-    try:
-        value = decode_json(arguments)
-    except msgspec.DecodeError:
-        return arguments
-    return (
-        canonical_json({name: value[name] for name in value.keys() - _SEARCH_ARGUMENTS})
-        if isinstance(value, dict)
-        else arguments
-    )
 
 
 @lru_cache(maxsize=512)

@@ -51,18 +51,23 @@ _FINISH_REASONS = {
 `content_filter`, `tool_call` and `error`, and allow others, such as `aborted`."""
 
 
-def resource_of(run: RunHead) -> Attributes:
-    """Return the attributes of the resource; Phoenix uses the agent as project name."""
+def resource_of(run: RunHead, trace_id: str) -> Attributes:
+    """Return the attributes of the resource: all traces of a run have them. Phoenix uses the agent as project name.
+
+    `trace_id` is that of the span of the run: run ids are unique in one runs folder only.
+    """
     agent = label(run.metadata.agent_id)
     return {
         "service.name": agent,
         "service.namespace": label(run.metadata.tenant_id),
         "openinference.project.name": agent,
+        "critiqor.run_id": run.run_id,
+        "critiqor.run_trace_id": trace_id,
     }
 
 
 def run_attributes(run: RunHead, diagnosis: Diagnosis | None) -> Attributes:
-    """Return the attributes of the root span: the run."""
+    """Return the attributes of the span of the run."""
     attributes: Attributes = {
         "openinference.span.kind": "CHAIN",
         "critiqor.run_id": run.run_id,

@@ -10,18 +10,21 @@ from critiqor.errors import UsageError
 PATH = "/v1/traces"
 
 
-def traces_url(address: str) -> str:
-    """Return the URL that spans are sent to, from the address of a collector or of its traces."""
-    fix = "--endpoint http://HOST:PORT, such as http://localhost:4318"
+def traces_url(address: str, option: str = "--endpoint") -> str:
+    """Return the URL that spans are sent to, from the address of a collector or of its traces.
+
+    Raises `UsageError`, which names the option that the address is from, but not the address: it may have a password.
+    """
+    fix = f"{option} http://HOST:PORT, such as http://localhost:4318"
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         usable = False
     if not usable or not (address.isascii() and address.isprintable()) or " " in address:
-        raise UsageError("--endpoint is not the address of a collector", fix=fix)
+        raise UsageError(f"{option} is not the address of a collector", fix=fix)
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise UsageError("--endpoint takes an address without user, password, query or fragment", fix=fix)
+        raise UsageError(f"{option} takes an address without user, password, query or fragment", fix=fix)
     return address.rstrip("/").removesuffix(PATH) + PATH
 
 

@@ -29,6 +29,17 @@ _MAX_MESSAGE = 200
 _USE_FILE = "--output FILE   writes a file instead, which can be sent later"
 
 
+class CollectorError(CritiqorError):
+    """A collector did not accept a request."""
+
+    def __init__(self, message: str, *, fix: str, status: int | None = None, retry_after: float = 0.0) -> None:
+        super().__init__(message, fix=fix)
+        self.status = status
+        """The status of its response; None if there was none."""
+        self.retry_after = retry_after
+        """Seconds that it asks to wait."""
+
+
 class Taken(NamedTuple):
     """A collector's response to one request."""
 
@@ -56,7 +67,7 @@ class Endpoint:
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects())
 
     def send(self, request: Request) -> Sent:
-        """Send one request. Raise `CritiqorError` with the reason if it fails."""
+        """Send one request. Raise `CollectorError` with the reason if it fails."""
         try:
             if self._takes_json:
                 body = request.json()
@@ -86,7 +97,7 @@ class Endpoint:
         except (OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from error
 
-    def _refused(self, error: urllib.error.HTTPError) -> CritiqorError:
+    def _refused(self, error: urllib.error.HTTPError) -> CollectorError:
         with error:
             reply = sanitize(_read_body(error).decode("utf-8", "replace"), max_length=_MAX_MESSAGE, collapse=True)
         fix = _USE_FILE
@@ -96,16 +107,19 @@ class Endpoint:
             fix = f"to send an API key, set {HEADERS[-1]}='Authorization=Bearer …'"
         elif error.code in (404, 405):
             fix = "use --endpoint URL with the address of an OTLP/HTTP receiver, such as http://localhost:4318"
-        return CritiqorError(f"{self.url} answered {error.code}" + (f": {reply}" if reply else ""), fix=fix)
+        message = f"{self.url} answered {error.code}" + (f": {reply}" if reply else "")
+        asked = error.headers.get("Retry-After", "")
+        wait = float(asked) if asked.isascii() and asked.isdigit() and len(asked) < 7 else 0.0
+        return CollectorError(message, fix=fix, status=error.code, retry_after=wait)
 
-    def _unreachable(self, reason: object) -> CritiqorError:
+    def _unreachable(self, reason: object) -> CollectorError:
         late = isinstance(reason, TimeoutError)
         why = (
             f"no answer within {TIMEOUT_SECONDS} seconds"
             if late
             else sanitize(str(reason), max_length=_MAX_MESSAGE, collapse=True)
         )
-        return CritiqorError(f"{self.url} cannot be reached: {why or type(reason).__name__}", fix=_USE_FILE)
+        return CollectorError(f"{self.url} cannot be reached: {why or type(reason).__name__}", fix=_USE_FILE)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

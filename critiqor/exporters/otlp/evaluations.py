@@ -70,6 +70,7 @@ def _finding_attributes(finding: Finding, recorded: Recorded) -> Attributes:
         "gen_ai.evaluation.score.label": finding.severity,
         "gen_ai.evaluation.explanation": sanitize(explanation, max_length=MAX_EXPLANATION, collapse=True),
         "critiqor.finding.id": label(finding.id),
+        **({"critiqor.event_id": label(finding.first_event)} if finding.first_event else {}),
         **cause,
         **package,
         **session_attributes(finding.session_key),

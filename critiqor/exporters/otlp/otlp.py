@@ -34,48 +34,70 @@ class Request(NamedTuple):
 
     def json(self) -> bytes:
         """Return the request as OTLP/JSON."""
-        trace_id = trace_id_of(self.recorded.run)
-        return _begin(self.recorded) + b",".join(_encode(_span(span, trace_id)) for span in self.spans) + _END
+        return _begin(self.recorded) + b",".join(_encode(_span(span)) for span in self.spans) + _END
 
     def protobuf(self) -> bytes:
         """Return the request as OTLP/Protobuf, which every receiver accepts."""
-        run = self.recorded.run
-        return protobuf.request(resource_of(run), (SCOPE, self.recorded.version), trace_id_of(run), self.spans)
+        return protobuf.request(_resource(self.recorded), (SCOPE, self.recorded.version), self.spans)
 
 
 def report(recorded: Recorded) -> Iterator[bytes]:
     """Yield all spans as one OTLP document, in pieces."""
     yield _begin(recorded)
-    trace_id = trace_id_of(recorded.run)
     between = b""
     for span in build_spans(recorded):
-        yield between + _encode(_span(span, trace_id))
+        yield between + _encode(_span(span))
         between = b","
     yield _END + b"\n"
 
 
 def requests(recorded: Recorded) -> Iterator[Request]:
     """Yield all spans as requests of a size that collectors accept."""
-    waiting: list[OtlpSpan] = []
-    size = 0
+    batch = Batch(recorded)
     for span in build_spans(recorded):
-        waiting.append(span)
-        size += sum(len(text) for text in span.attributes.values() if isinstance(text, str))
-        if len(waiting) == MAX_SPANS or size >= MAX_CHARACTERS:
-            yield Request(recorded, waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield Request(recorded, waiting)
+        batch.add(span)
+        if batch.is_full:
+            yield batch.take()
+    if batch.spans:
+        yield batch.take()
+
+
+class Batch:
+    """Spans that are to be sent in one request."""
+
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
+        self._characters = 0
+        self.spans: list[OtlpSpan] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a request with one more span might be too large for a collector."""
+        return len(self.spans) >= MAX_SPANS or self._characters >= MAX_CHARACTERS
+
+    def add(self, span: OtlpSpan) -> None:
+        """Add a span."""
+        self.spans.append(span)
+        self._characters += sum(len(text) for text in span.attributes.values() if isinstance(text, str))
+
+    def take(self) -> Request:
+        """Remove all spans and return the request with them."""
+        spans, self.spans, self._characters = self.spans, [], 0
+        return Request(self._recorded, spans)
+
+
+def _resource(recorded: Recorded) -> Attributes:
+    return resource_of(recorded.run, trace_id_of(recorded.run))
 
 
 def _begin(recorded: Recorded) -> bytes:
-    resource = _encode({"attributes": _pairs(resource_of(recorded.run))})
+    resource = _encode({"attributes": _pairs(_resource(recorded))})
     scope = _encode({"name": SCOPE, "version": recorded.version})
     return b'{"resourceSpans":[{"resource":' + resource + b',"scopeSpans":[{"scope":' + scope + b',"spans":['
 
 
-def _span(span: OtlpSpan, trace_id: str) -> dict[str, Any]:
-    fields: dict[str, Any] = {"traceId": trace_id, "spanId": span.id}
+def _span(span: OtlpSpan) -> dict[str, Any]:
+    fields: dict[str, Any] = {"traceId": span.trace_id, "spanId": span.id}
     if span.parent is not None:
         fields["parentSpanId"] = span.parent
     fields |= {
@@ -86,6 +108,8 @@ def _span(span: OtlpSpan, trace_id: str) -> dict[str, Any]:
         "attributes": _pairs(span.attributes),
         "events": list(map(_event, span.events)),
     }
+    if span.link is not None:
+        fields["links"] = [{"traceId": span.link.trace_id, "spanId": span.link.span_id}]
     if span.failed:
         fields["status"] = {"code": protobuf.ERROR, **({"message": span.message} if span.message else {})}
     return fields

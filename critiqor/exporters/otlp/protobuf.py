@@ -7,21 +7,22 @@ bytes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from critiqor.exporters.otlp.span import Attributes, OtlpSpan, SpanEvent, Value
+from critiqor.importers.otel.protobuf import fields
 
 KINDS = {"internal": 1, "client": 3}
 ERROR = 2
 _NUMBER, _FIXED64, _BYTES = 0, 1, 2
 
 
-def request(resource: Attributes, scope: tuple[str, str], trace_id: str, spans: Iterable[OtlpSpan]) -> bytes:
+def request(resource: Attributes, scope: tuple[str, str], spans: Iterable[OtlpSpan]) -> bytes:
     """Return an ExportTraceServiceRequest; `scope` is the name and the version of the instrumentation."""
     name, version = scope
-    scope_spans = _message(1, _text(1, name) + _text(2, version))
-    scope_spans += b"".join(_message(2, _span(span, trace_id)) for span in spans)
-    return _message(1, _message(1, _attributes(1, resource)) + _message(2, scope_spans))
+    scope_spans = bytes_field(1, _text(1, name) + _text(2, version))
+    scope_spans += b"".join(bytes_field(2, _span(span)) for span in spans)
+    return bytes_field(1, bytes_field(1, _attributes(1, resource)) + bytes_field(2, scope_spans))
 
 
 def partial_success(answer: bytes) -> tuple[int, str]:
@@ -30,9 +31,9 @@ def partial_success(answer: bytes) -> tuple[int, str]:
     Raises `ValueError` if it cannot be parsed.
     """
     rejected, message = 0, ""
-    for field, content in _fields(answer):
+    for field, content in fields(answer):
         if field == 1 and isinstance(content, bytes):
-            for number, value in _fields(content):
+            for number, value in fields(content):
                 if number == 1 and isinstance(value, int):
                     rejected = value
                 elif number == 2 and isinstance(value, bytes):
@@ -45,45 +46,19 @@ def clamp_int64(number: int) -> int:
     return max(-(1 << 63), min(number, (1 << 63) - 1))
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    position = 0
-
-    def varint() -> int:
-        nonlocal position
-        number = 0
-        for shift in range(0, 70, 7):
-            if position >= len(data):
-                break
-            byte = data[position]
-            position += 1
-            number |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return number
-        raise ValueError("the message is truncated or not Protobuf")
-
-    while position < len(data):
-        field, kind = divmod(varint(), 8)
-        if kind == _NUMBER:
-            yield field, varint()
-        elif kind == _BYTES:
-            size = varint()
-            if size > len(data) - position:
-                raise ValueError("the message is truncated")
-            yield field, data[position : position + size]
-            position += size
-        else:
-            raise ValueError("the response is not from an OTLP collector")
-
-
-def _span(span: OtlpSpan, trace_id: str) -> bytes:
-    message = _message(1, bytes.fromhex(trace_id)) + _message(2, bytes.fromhex(span.id))
+def _span(span: OtlpSpan) -> bytes:
+    message = bytes_field(1, bytes.fromhex(span.trace_id)) + bytes_field(2, bytes.fromhex(span.id))
     if span.parent is not None:
-        message += _message(4, bytes.fromhex(span.parent))
-    message += _text(5, span.name) + _number(6, KINDS[span.kind])
+        message += bytes_field(4, bytes.fromhex(span.parent))
+    message += _text(5, span.name) + number_field(6, KINDS[span.kind])
     message += _time(7, span.start_us) + _time(8, span.end_us) + _attributes(9, span.attributes)
-    message += b"".join(_message(11, _event(event)) for event in span.events)
+    message += b"".join(bytes_field(11, _event(event)) for event in span.events)
+    if span.link is not None:
+        message += bytes_field(
+            13, bytes_field(1, bytes.fromhex(span.link.trace_id)) + bytes_field(2, bytes.fromhex(span.link.span_id))
+        )
     if span.failed:
-        message += _message(15, (_text(2, span.message) if span.message else b"") + _number(3, ERROR))
+        message += bytes_field(15, (_text(2, span.message) if span.message else b"") + number_field(3, ERROR))
     return message
 
 
@@ -92,18 +67,19 @@ def _event(event: SpanEvent) -> bytes:
 
 
 def _attributes(field: int, attributes: Attributes) -> bytes:
-    return b"".join(_message(field, _text(1, name) + _message(2, _value(value))) for name, value in attributes.items())
+    pairs = (_text(1, name) + bytes_field(2, _value(value)) for name, value in attributes.items())
+    return b"".join(bytes_field(field, pair) for pair in pairs)
 
 
 def _value(value: Value) -> bytes:
     if isinstance(value, bool):
-        return _number(2, int(value))
+        return number_field(2, int(value))
     if isinstance(value, int):
-        return _number(3, clamp_int64(value))
+        return number_field(3, clamp_int64(value))
     if isinstance(value, float):
         return _key(4, _FIXED64) + struct.pack("<d", value)
     if isinstance(value, list):
-        return _message(5, b"".join(_message(1, _value(item)) for item in value))
+        return bytes_field(5, b"".join(bytes_field(1, _value(item)) for item in value))
     return _text(1, value)
 
 
@@ -112,14 +88,16 @@ def _time(field: int, microseconds: int) -> bytes:
 
 
 def _text(field: int, text: str) -> bytes:
-    return _message(field, text.encode())
+    return bytes_field(field, text.encode())
 
 
-def _message(field: int, content: bytes) -> bytes:
+def bytes_field(field: int, content: bytes) -> bytes:
+    """Return a field with a text or another message."""
     return _key(field, _BYTES) + _varint(len(content)) + content
 
 
-def _number(field: int, number: int) -> bytes:
+def number_field(field: int, number: int) -> bytes:
+    """Return a field with a number."""
     return _key(field, _NUMBER) + _varint(number & (1 << 64) - 1)
 
 

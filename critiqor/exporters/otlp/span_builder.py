@@ -1,5 +1,8 @@
 """Build OTLP spans from a recording: the run, its agent runs, and the model calls and tool calls in them.
 
+Each agent run is a trace of its own, with the subagents that it started, and its roots are linked to the span of the
+run, which is a trace too: a recording of a gateway can last for weeks.
+
 A span is yielded when nothing more can be added to it: the text of a response and the outcome of a memory lookup are
 recorded shortly after the call has ended.
 """
@@ -14,10 +17,10 @@ from critiqor.exporters.otlp import attributes as otel
 from critiqor.exporters.otlp.attributes import EXCEPTION
 from critiqor.exporters.otlp.evaluations import Evaluations
 from critiqor.exporters.otlp.recorded_values import value_to_text
-from critiqor.exporters.otlp.span import Attributes, OtlpSpan, SpanEvent
+from critiqor.exporters.otlp.span import Attributes, OtlpSpan, SpanEvent, SpanLink
 from critiqor.exporters.trace.described_spans import DescribedSpans, Description
 from critiqor.exporters.trace.event_facts import event_time_us
-from critiqor.model import Scope
+from critiqor.model import Diagnosis, Scope
 from critiqor.model.event import Event, EventType
 from critiqor.model.record import RunHead
 from critiqor.model.report import Recorded
@@ -34,13 +37,20 @@ MAX_HELD = 256
 _EXPORTED: frozenset[SpanKind] = frozenset(("agent", "model", "tool"))
 
 
+class _Place(NamedTuple):
+    """The trace of a span and its parent there; None for a root."""
+
+    trace_id: str
+    parent: str | None
+
+
 class _OpenSpan:
     """What is known of an exported span before it ends."""
 
-    __slots__ = ("attributes", "events", "parent", "requested_model", "session")
+    __slots__ = ("attributes", "events", "place", "requested_model", "session")
 
-    def __init__(self, parent: str, session: str | None, requested_model: Fact | None) -> None:
-        self.parent = parent
+    def __init__(self, place: _Place, session: str | None, requested_model: Fact | None) -> None:
+        self.place = place
         self.session = session
         self.requested_model = requested_model
         self.attributes: Attributes = {}
@@ -57,13 +67,13 @@ class _HeldSpan(NamedTuple):
 
 
 def trace_id_of(run: RunHead) -> str:
-    """Return the trace id with which the spans of a run are built: 32 hexadecimal digits, the same for every export."""
+    """Return the trace id of the span of a run: 32 hexadecimal digits, the same for every export."""
     return _digest(16, run.run_id, run.timestamps.created_at)
 
 
 def build_spans(recorded: Recorded) -> Iterator[OtlpSpan]:
-    """Yield the spans of a run, the root last."""
-    builder = _SpanBuilder(recorded)
+    """Yield the spans of a run, that of the run itself last."""
+    builder = SpanBuilder(recorded)
     for event in recorded.events:
         builder.observe(event)
         yield from builder.take_completed()
@@ -71,23 +81,27 @@ def build_spans(recorded: Recorded) -> Iterator[OtlpSpan]:
     yield from builder.take_completed()
 
 
-class _SpanBuilder:
+class SpanBuilder:
+    """Builds the spans of a run, event by event."""
+
     def __init__(self, recorded: Recorded) -> None:
         self._recorded = recorded
         self._trace_id = trace_id_of(recorded.run)
-        self._root = self._span_id("run")
+        self._run_link = SpanLink(self._trace_id, self._span_id("run"))
         self._pairer = DescribedSpans()
         self._open: dict[Span[Description], _OpenSpan] = {}
         self._held: dict[AgentRun, list[_HeldSpan]] = {}
         self._completed: list[OtlpSpan] = []
         self._attempts: dict[AgentRun, str] = {}
         """Span id of the last attempt of each agent run."""
-        self._spawned: dict[str, str] = {}
-        """Session keys of subagents, with the span id of the tool call that started them."""
+        self._places: dict[AgentRun, _Place] = {}
+        """Where the attempts of each agent run are."""
+        self._spawned: dict[str, _Place] = {}
+        """Session keys of subagents, with the tool call that started them."""
         self._inputs: dict[str | None, str] = {}
         """Messages to sessions that no agent run has started to answer, by session key."""
         self._evaluations = Evaluations(recorded)
-        self._root_events: list[SpanEvent] = []
+        self._run_events: list[SpanEvent] = []
         self._first_us: int | None = None
         self._last_us = 0
         self._exit_code: Fact | None = None
@@ -109,14 +123,25 @@ class _SpanBuilder:
             events = events if events is not None else self._events_around(event)
             events += evaluations
 
-    def finish(self) -> None:
-        """Complete all spans when there are no more events."""
+    def release(self, until_us: int) -> None:
+        """Complete the spans of agent runs of which nothing has ended since then: nothing is added to them any more."""
+        for run in [run for run, held in self._held.items() if held[-1].span.end_us < until_us]:
+            self._release(run)
+
+    def finish(self, diagnosis: Diagnosis | None = None) -> None:
+        """Complete all spans when there are no more events.
+
+        A `diagnosis` that was made after spans were taken has all of its findings in the span of the run.
+        """
+        if diagnosis is not None:
+            self._recorded = self._recorded._replace(diagnosis=diagnosis)
+            self._evaluations = Evaluations(self._recorded)
         for pairing in self._pairer.finish():
             for span in pairing.cut:
                 self._close(pairing.run, span, failed=False)
         for run in list(self._held):
             self._release(run)
-        self._completed.append(self._root_span())
+        self._completed.append(self._run_span())
 
     def _observe(self, event: Event, at_us: int) -> list[SpanEvent] | None:
         """Add one event; return the events of the span that it starts or ends."""
@@ -157,22 +182,31 @@ class _SpanBuilder:
         return opened.events
 
     def _open_span(self, run: AgentRun, span: Span[Description], event: Event) -> _OpenSpan:
+        place = self._place_of(run)
         if span.kind == "agent":
-            parent = self._spawned.get(event.session_key or "", self._root)
             self._attempts[run] = self._span_id(label(span.event_id))
         elif span.outer is not None:
-            parent = self._span_id(label(span.outer.event_id))
+            place = place._replace(parent=self._span_id(label(span.outer.event_id)))
         else:
-            parent = self._attempts.get(run, self._root)
-        opened = self._open[span] = _OpenSpan(parent, event.session_key, _facts(span).get("model"))
+            place = place._replace(parent=self._attempts.get(run, place.parent))
+        opened = self._open[span] = _OpenSpan(place, event.session_key, _facts(span).get("model"))
         return opened
+
+    def _place_of(self, run: AgentRun) -> _Place:
+        """Return where an agent run is: in the call that started it, or in a trace of its own."""
+        place = self._places.get(run)
+        if place is None:
+            session, agent_run = run.scope.session_key or "", run.scope.agent_run_id or ""
+            own = _Place(_digest(16, self._trace_id, session, agent_run), None)
+            place = self._places[run] = self._spawned.get(session, own)
+        return place
 
     def _add_end(self, run: AgentRun, span: Span[Description], event: Event, at_us: int) -> None:
         opened = self._open.get(span) or self._open_span(run, span, event)
         result = event.payload.get("result")
         for name in ("childSessionKey", "child_session_key"):
             if isinstance(child := result_details(result).get(name), str):
-                self._spawned[child] = self._span_id(label(span.event_id))
+                self._spawned[child] = _Place(opened.place.trace_id, self._span_id(label(span.event_id)))
         error = None
         if self._recorded.content:
             error = sanitize(event.error, max_length=otel.MAX_CONTENT, multiline=True) if event.error else None
@@ -197,14 +231,16 @@ class _SpanBuilder:
         end_us = self._last_us if span.end_us is None else span.end_us
         messages = [event.attributes.get("exception.message") for event in opened.events if event.name == EXCEPTION]
         exported = OtlpSpan(
+            trace_id=opened.place.trace_id,
             id=self._span_id(label(span.event_id)),
-            parent=opened.parent,
+            parent=opened.place.parent,
             name=name,
             kind="client" if span.kind == "model" else "internal",
             start_us=span.start_us,
             end_us=max(span.start_us, end_us),
             attributes=attributes | opened.attributes,
             events=opened.events,
+            link=self._run_link if opened.place.parent is None else None,
             failed=failed,
             message=next((text for text in messages if isinstance(text, str)), None),
         )
@@ -260,7 +296,7 @@ class _SpanBuilder:
         """Return the events of the span around an event that neither starts nor ends one."""
         run = self._run_of(event)
         if run is None:
-            return self._root_events
+            return self._run_events
         if event.tool_call_id is not None:
             call = run.first_call("tool", event.tool_call_id)
             if call is not None and call in self._open:
@@ -273,9 +309,9 @@ class _SpanBuilder:
         if run.attempt is not None and run.attempt in self._open:
             return self._open[run.attempt].events
         agents = [held.span for held in self._held.get(run, ()) if held.kind == "agent"]
-        return agents[-1].events if agents else self._root_events
+        return agents[-1].events if agents else self._run_events
 
-    def _root_span(self) -> OtlpSpan:
+    def _run_span(self) -> OtlpSpan:
         run = self._recorded.run
         created_us = us_of(ms_from_iso(run.timestamps.created_at) or 0)
         start_us = created_us if self._first_us is None else self._first_us
@@ -286,14 +322,15 @@ class _SpanBuilder:
         if failed := bool(self._exit_code):
             attributes["error.type"] = otel.error_type({"exit_code": self._exit_code or 0})
         return OtlpSpan(
-            id=self._root,
+            trace_id=self._trace_id,
+            id=self._run_link.span_id,
             parent=None,
             name=f"run {run.run_id}",
             kind="internal",
             start_us=start_us,
             end_us=end_us,
             attributes=attributes,
-            events=self._root_events + self._evaluations.remaining(start_us, end_us),
+            events=self._run_events + self._evaluations.remaining(start_us, end_us),
             failed=failed,
         )
 

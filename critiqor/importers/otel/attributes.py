@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
+
 from critiqor.importers.values import as_count, as_list, as_number, as_object, as_text, parse_json
 
 Attributes = dict[str, Any]
+OWN_SPAN = "critiqor.event_id"
+"""Attribute of every span of Critiqor's own export but that of the run; results are JSON there, also texts."""
 _WRAPPER_KEYS = frozenset({"args", "sanitize_inputs_outputs", "kwargs"})
 
 
@@ -16,6 +20,9 @@ class Reply(NamedTuple):
     text: str
     tool_calls: list[dict[str, Any]]
     stop_reason: str | None
+    is_empty_answer: bool
+    """Whether it is known to contain neither a text nor a tool call: only Critiqor's own export tells an empty
+    response from one that was not exported."""
 
 
 def reply_of(attributes: Attributes) -> Reply:
@@ -26,7 +33,8 @@ def reply_of(attributes: Attributes) -> Reply:
     reasons = [*(message.get("finish_reason") for message in messages), *as_list(_reasons(attributes))]
     if not messages:
         text = _plain(attributes.get("output.value"))
-    return Reply(text, calls, next((reason for reason in map(as_text, reasons) if reason), None))
+    is_empty = bool(messages) and not text and not calls and OWN_SPAN in attributes
+    return Reply(text, calls, next((reason for reason in map(as_text, reasons) if reason), None), is_empty)
 
 
 def question_of(attributes: Attributes) -> str | None:
@@ -56,6 +64,11 @@ def unwrap_arguments(arguments: Any) -> Any:
 
 def result_of(attributes: Attributes) -> Any:
     """Return the result of the tool call in a span."""
+    if OWN_SPAN in attributes and isinstance(result := attributes.get("gen_ai.tool.call.result"), str):
+        try:
+            return msgspec.json.decode(result)
+        except (ValueError, RecursionError):
+            return attributes.get("output.value", result)  # it was cut
     return _first(attributes, "gen_ai.tool.call.result", "output.value", "traceloop.entity.output")
 
 

@@ -16,6 +16,8 @@ from critiqor.importers.values import as_list, as_moment, as_object, as_text, pa
 
 _MAX_DEPTH = 32
 """Levels of nesting in the attributes of a span."""
+_GENERAL_TYPE = re.compile(r"_OTHER|exit_code_-?[0-9]+")
+"""Types of exceptions that say no more than the message: of the conventions, and of Critiqor's own export."""
 _ERROR_CODES = frozenset(("2", "error", "status_code_error", "statuscode.error"))
 
 
@@ -33,6 +35,8 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     end: int | None
     attributes: dict[str, Any]
     """Under names with dots."""
+    resource: dict[str, Any]
+    """Attributes of what sent it, such as `service.name`, under names with dots; the same object for many spans."""
     error: str | None
     """Description of the failure; empty if it has none, None if the span did not fail."""
 
@@ -57,17 +61,19 @@ _COLLECTIONS = (
 
 def find_spans(value: Any) -> Iterator[Span]:
     """Yield the span of every record in a JSON value, children after their parents; other values are skipped."""
-    waiting: list[tuple[Any, Span | None]] = [(value, None)]
+    waiting: list[tuple[Any, Span | None, dict[str, Any]]] = [(value, None, {})]
     while waiting:
-        item, parent = waiting.pop()
+        item, parent, resource = waiting.pop()
         if isinstance(item, list):
-            waiting += [(inner, parent) for inner in reversed(item)]
+            waiting += [(inner, parent, resource) for inner in reversed(item)]
         elif isinstance(item, dict):
-            span = _span(item, parent) if _is_span(item) else None
+            if isinstance(item.get("resource"), dict):
+                resource = attributes_of(item["resource"])
+            span = _span(item, parent, resource) if _is_span(item) else None
             if span is not None:
                 yield span
             inside = (item[name] for name in reversed(_COLLECTIONS) if isinstance(item.get(name), list))
-            waiting += [(inner, span or parent) for inner in inside]
+            waiting += [(inner, span or parent, resource) for inner in inside]
 
 
 _SPAN_IDS = ("spanId", "span_id", "context.span_id")
@@ -81,7 +87,7 @@ def _is_span(value: dict[str, Any]) -> bool:
     return bool(identified) and (timed or bool(named))
 
 
-def _span(document: dict[str, Any], enclosing: Span | None) -> Span:
+def _span(document: dict[str, Any], enclosing: Span | None, resource: dict[str, Any]) -> Span:
     context = as_object(document.get("context"))
     start = as_moment(_first(document, *_START_TIMES))
     end = as_moment(_first(document, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime"))
@@ -97,7 +103,8 @@ def _span(document: dict[str, Any], enclosing: Span | None) -> Span:
         kind=(as_text(_first(document, "span_kind", "kind")) or "").upper(),
         start=start,
         end=end,
-        attributes=_attributes(document),
+        attributes=attributes_of(document),
+        resource=resource,
         error=_error(document),
     )
 
@@ -112,7 +119,7 @@ def _id(value: Any) -> str | None:
     return text if text.strip("0") else None
 
 
-def _attributes(document: dict[str, Any]) -> dict[str, Any]:
+def attributes_of(document: dict[str, Any]) -> dict[str, Any]:
     """Return all attributes under names with dots, whichever way they were written."""
     found: dict[str, Any] = {}
     for name in ("attributes", "span_attributes"):
@@ -175,8 +182,10 @@ def _error(document: dict[str, Any]) -> str | None:
 def _exception(document: dict[str, Any]) -> str | None:
     """Return the exception that ended the span, which says more than the status."""
     for event in reversed(as_list(document.get("events"))):
-        attributes = _attributes(event) if isinstance(event, dict) else {}
+        attributes = attributes_of(event) if isinstance(event, dict) else {}
         message, kind = as_text(attributes.get("exception.message")), as_text(attributes.get("exception.type"))
+        if message and kind and _GENERAL_TYPE.fullmatch(kind):
+            return message
         if message or kind:
             return f"{kind}: {message}" if kind and message and not message.startswith(kind) else message or kind
     return None

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans: each trace is one run.
+"""OpenTelemetry spans: each trace is one run; the traces of a run that Critiqor exported are one run again.
 
 A tool span becomes a call at its start and a result at its end, a model span a request and a response, an agent span a
 start and an end. Spans below an agent span belong to that agent. Other spans are only reported if they failed.
@@ -33,8 +33,10 @@ from critiqor.importers.values import as_count, as_text, elapsed_ms
 from critiqor.model import EventType
 
 NAME = "otel_spans"
+OWN_TRACES = "critiqor.run_trace_id"
+"""Attribute of the resource of Critiqor's own export, which is the same for all traces of a run."""
 _OWN_RUN, _OWN_AGENT_RUN = "critiqor.run_id", "critiqor.agent_run_id"
-"""Attributes of Critiqor's own export: of the span around everything, and of those of an agent run."""
+"""Attributes of Critiqor's own export: of the span of the run, and of those of an agent run."""
 _MODEL, _TOOL, _AGENT, _RETRIEVER, _CHAIN = "model", "tool", "agent", "retriever", "chain"
 _KINDS = {
     ("openinference.span.kind", "LLM"): _MODEL,
@@ -69,17 +71,23 @@ def read_spans(path: Path, key: bytes) -> Iterator[ImportedTrace]:
             found = True
             if span.trace_id is None:
                 notes.add("spans without a trace id, combined into one trace", span.name[:40])
-            traces.setdefault(span.trace_id or path.name.split(".")[0], []).append(span)
+            trace_id = as_text(span.resource.get(OWN_TRACES)) or span.trace_id or path.name.split(".")[0]
+            traces.setdefault(trace_id, []).append(span)
         if not found:
             notes.add("lines that could not be read", f"{line}: {problem or 'no span'}", not_understood=True)
     # The trace of an unreadable line is unknown, so every trace reports it.
     shared = EventWriter(path.name, key, notes=notes).trace(NAME)
     for trace_id, spans in traces.items():
-        trace = _Trace(trace_id, spans, key).read()
+        trace = read_trace(trace_id, spans, key)
         unknown = shared.not_understood + trace.not_understood
         yield msgspec.structs.replace(trace, notes=[*shared.notes, *trace.notes], not_understood=unknown)
     if not traces:
         yield shared
+
+
+def read_trace(trace_id: str, spans: list[Span], key: bytes) -> ImportedTrace:
+    """Return the spans of one trace as events."""
+    return _Trace(trace_id, spans, key).read()
 
 
 class _Moment(NamedTuple):
@@ -96,10 +104,7 @@ class _Trace:
     def __init__(self, trace_id: str, spans: list[Span], key: bytes) -> None:
         times = [time for span in spans for time in (span.start, span.end) if time is not None]
         first = min(times, default=None)
-        named = (
-            as_text(span.attributes.get(name)) for span in spans for name in ("session.id", "gen_ai.conversation.id")
-        )
-        session_key = next((name for name in named if name), None)
+        session_key = next((name for name in map(_session_of, spans) if name), None)
         start = None if first is None else first // 1_000_000
         self._writer = EventWriter(trace_id, key, session_key=session_key, start=start)
         if first is None:
@@ -109,6 +114,8 @@ class _Trace:
         self._has_input = False
         self._asked: set[str] = set()
         """Agent runs of Critiqor's own export whose request was written."""
+        self._replied: set[str] = set()
+        """Agent runs with a model call that responded with a text."""
 
     def read(self) -> ImportedTrace:
         for node, is_exit in (visit for root in self._roots for visit in walk(root)):
@@ -124,6 +131,7 @@ class _Trace:
         span, parent = node.span, node.parent
         node.kind = _kind_of(span, is_root=parent is None)
         node.agent = parent.agent if parent else MAIN
+        node.session = _session_of(span) or (parent.session if parent else None)
         if parent is None and _OWN_RUN in span.attributes:
             node.kind = "inner"  # the recording around all agent runs, in Critiqor's own export
         if node.kind == _AGENT:
@@ -177,6 +185,8 @@ class _Trace:
     def _agent_end(self, node: Node, at: int) -> None:
         span = node.span
         text = reply_of(span.attributes).text or output_text_of(span.attributes)
+        if _OWN_AGENT_RUN in span.attributes and node.agent in self._replied:
+            text = None  # the last text of its model calls, which need not be an answer
         payload = {"text": text, "agent_name": span.name, "success": span.error is None, "span_id": span.span_id}
         self._writer.write("agent_end", _fields(node, at, ended=True), payload)
 
@@ -196,7 +206,9 @@ class _Trace:
         result = {"outcome": outcome, "usage": usage, "span_id": span.span_id}
         self._writer.write(EventType.TOKEN_USAGE, _fields(node, at, ended=True), model | result)
         reply = reply_of(span.attributes)
-        if reply.text or reply.tool_calls:
+        if reply.text:
+            self._replied.add(node.agent)
+        if reply.text or reply.tool_calls or reply.is_empty_answer:
             message = {"role": "assistant", "text": reply.text, "tool_calls": reply.tool_calls or None}
             fields = _fields(node, at)
             self._writer.write("message_end", fields, message | model | {"stop_reason": reply.stop_reason})
@@ -219,7 +231,8 @@ class _Trace:
 
 def _fields(node: Node, at: int, *, ended: bool = False) -> EventFields:
     span, attributes = node.span, node.span.attributes
-    fields = EventFields(at=at, agent_run_id=node.agent, raw=f"{node.kind or 'other'} span")
+    raw = f"{node.kind or 'other'} span"
+    fields = EventFields(at=at, session_key=node.session, agent_run_id=node.agent, raw=raw)
     if node.kind in (_TOOL, _RETRIEVER):
         named = (as_text(attributes.get(name)) for name in ("gen_ai.tool.name", "tool.name", "traceloop.entity.name"))
         fields.tool_name = next((name for name in named if name), None) or span.name or None
@@ -231,6 +244,11 @@ def _fields(node: Node, at: int, *, ended: bool = False) -> EventFields:
         if span.start is not None and span.end is not None and span.end >= span.start:
             fields.duration_ms = elapsed_ms(span.start, span.end)
     return fields
+
+
+def _session_of(span: Span) -> str | None:
+    named = (as_text(span.attributes.get(name)) for name in ("session.id", "gen_ai.conversation.id"))
+    return next((name for name in named if name), None)
 
 
 def _arguments(node: Node) -> Any:

@@ -23,6 +23,8 @@ class Node(msgspec.Struct):
     kind: str = ""
     agent: str = MAIN
     """The agent run that it belongs to."""
+    session: str | None = None
+    """The session that it belongs to; None if neither it nor a span around it names one."""
     is_in_model: bool = False
     """Whether it is part of a model call."""
     has_failed_child: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,8 +18,7 @@ from critiqor.errors import CritiqorError
 from critiqor.model import now_ms
 from critiqor.model.timestamps import ms_from_iso
 from critiqor.policy.retention import Candidate, Removal, Retention, removals
-from critiqor.run.active_slot import active_record
-from critiqor.run.owner import has_other_owner
+from critiqor.run.segments.handover import is_in_use
 from critiqor.run.store import Run, RunStore
 from critiqor.run.view import RunView
 from critiqor.storage import SessionPaths, exclusive
@@ -62,6 +61,19 @@ def _prune(store: RunStore, rules: Retention, keep: str | None, *, dry_run: bool
     return Pruned(removed=selected, kept=len(runs) - len(selected), not_sealed=left)
 
 
+def remove_runs(store: RunStore, run_ids: Iterable[str]) -> Pruned:
+    """Remove runs that the user has chosen; those that are being recorded or were not sealed are left alone."""
+    with exclusive(store.paths.prune_lock_path):
+        chosen = {each.run_id: each for run_id in run_ids if (each := _candidate(store.run(run_id))) is not None}
+        removed = [
+            Removal(each.run_id, each.size, "chosen") for each in chosen.values() if _remove(store.run(each.run_id))
+        ]
+        if removed:
+            store.paths.search_index_path.unlink(missing_ok=True)
+    left = sorted(set(run_ids) - {each.run_id for each in removed})
+    return Pruned(removed=removed, kept=len(store.runs()), not_sealed=left)
+
+
 def _candidate(run: Run) -> Candidate | None:
     """Return a run that may be removed; None for one that may be in use, or whose verdict cannot be read."""
     try:
@@ -80,12 +92,14 @@ def _candidate(run: Run) -> Candidate | None:
 
 
 def _may_be_removed(run: Run) -> bool:
-    """Return whether a run is over: sealed or aborted, and its monitor has ended."""
+    """Return whether a run is over: sealed or aborted, and its monitor has ended.
+
+    A launched OpenClaw reads its configuration in the folder of the first run of a recording until it ends.
+    """
     head = run.head()
-    if head.status not in ("COMPLETED", "ABORTED") or has_other_owner(head):
+    if head.status not in ("COMPLETED", "ABORTED") or is_in_use(run, head):
         return False
-    active = active_record(run.paths)
-    return active is None or active.run_id != run.id
+    return all(run.id not in (active.id, active.head().recording) for active in run.store.all_active())
 
 
 def size_on_disk(run: Run) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -68,13 +69,19 @@ def read_closing_records(folder: Path, until: int | None = None) -> list[Closing
 
     `until` is in milliseconds since 1970.
     """
-    found = []
+    found = closing_files(folder)
+    return [closing for closing, written in found if until is None or written // 1_000_000 <= until]
+
+
+def closing_files(folder: Path) -> Iterator[tuple[ClosingRecord, int]]:
+    """Yield the closing records of a run, and when each was written, in nanoseconds since 1970.
+
+    What cannot be read, such as a pipe, is left out.
+    """
     for path in sorted(folder.glob("recorder-*.json"))[:MAX_FILES]:
         try:
-            if until is not None and path.stat().st_mtime_ns // 1_000_000 > until:
-                continue
             with open_regular_file(path) as file:
-                found.append(msgspec.json.decode(file.read(SIZE + 1), type=ClosingRecord))
+                written = os.fstat(file.fileno()).st_mtime_ns
+                yield msgspec.json.decode(file.read(SIZE + 1), type=ClosingRecord), written
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
-    return found

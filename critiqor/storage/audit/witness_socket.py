@@ -22,6 +22,7 @@ MAX_SENT = 1 << 16
 """Bytes that are sent at once."""
 MAX_WAITING = 4 << 20
 """Bytes that may wait for a monitor that does not read; later reports are dropped, which the monitor notices."""
+_NAMING_A_WITNESS = (EventType.PROCESS_START, EventType.GUARD_STARTED, EventType.SEGMENT_STARTED)
 
 
 class WitnessConnection:
@@ -78,7 +79,7 @@ class WitnessConnection:
 
 def witness_address(event: Mapping[str, Any]) -> str | None:
     """Return the address of the socket that the event of a launch, or of a starting guard, names; None for others."""
-    has_address = event.get("event_type") in (EventType.PROCESS_START, EventType.GUARD_STARTED)
+    has_address = event.get("event_type") in _NAMING_A_WITNESS
     payload = event.get("payload") if has_address else None
     address = payload.get("witness") if isinstance(payload, dict) else None
     return address if isinstance(address, str) else None

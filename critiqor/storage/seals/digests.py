@@ -1,4 +1,4 @@
-"""Digests of files: of sealed evidence, and of the sealed part of OpenClaw's timeline."""
+"""Digests of files: of sealed evidence, and of the files that are sealed with it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def file_digest(path: Path, limit: int | None = None) -> str | None:
     return f"sha256:{digest.hexdigest()}"
 
 
-def sealed_timeline_problems(path: Path, sealed: SealedFile | None) -> list[str]:
-    """Compare OpenClaw's timeline with its seal; lines written after the seal are not part of the evidence."""
+def sealed_file_problems(path: Path, sealed: SealedFile | None) -> list[str]:
+    """Compare a file beside the evidence with its seal; what was added after the seal is not part of the evidence."""
     digest = file_digest(path, sealed.bytes) if sealed is not None else None
     if sealed is None or digest == sealed.digest:
         return []

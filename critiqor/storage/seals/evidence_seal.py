@@ -20,7 +20,7 @@ from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.event_merge import merged_events
 from critiqor.storage.redaction import Redactor
 from critiqor.storage.seals.digests import file_digest
-from critiqor.storage.session_document import SessionDocumentWriter, encode
+from critiqor.storage.session_document import SessionDocumentWriter
 
 SEALED_MODE = 0o400
 
@@ -50,13 +50,16 @@ def seal_evidence(
     with DigestedFile(paths.evidence_summary_path(run_id), mode=SEALED_MODE) as file:
         document = SessionDocumentWriter(file, run_id)
         journal, lifecycle = paths.journal_path(run_id), record.event_log[: record.cut.lifecycle_events]
-        count, add = counter.count, document.add
+        count, add = counter.count, document.add_event
         for event in merged_events(journal, lifecycle, redactor, limit=record.cut.journal_bytes, counter=counter):
             count(event)
             observe(event)
-            add(encode(event))
+            add(event)
         coverage = counter.build_coverage(redactor, is_running=record.cut.is_running)
         coverage.timeline = _sealed_file(paths.timeline_path(run_id), record.cut.timeline_bytes)
+        carried = paths.carried_path(run_id)
+        is_continued = record.continues is not None and carried.is_file()
+        coverage.carried = _sealed_file(carried, carried.stat().st_size) if is_continued else None
         document.finish(counter.metrics, coverage)
     return SealedEvidence(file.digest, file.size, document.events_start, document.events_end, counter.metrics, coverage)
 
@@ -77,7 +80,8 @@ def audit_of(paths: SessionPaths, record: SessionRecord) -> JournalAudit:
 def _closings(paths: SessionPaths, record: SessionRecord) -> list[ClosingRecord]:
     """Return the closing records of recorders that had ended when the end of the evidence was fixed."""
     began = [ms_from_iso(step.timestamp) for step in record.lifecycle if step.state in ("FINALIZING", "ABORTED")]
-    limit = began[0] if began and began[0] is not None else None
+    fixed_at = record.cut.fixed_at if record.cut is not None else None
+    limit = ms_from_iso(fixed_at) if fixed_at is not None else began[0] if began else None
     found = read_closing_records(paths.run_folder(record.run_id), limit)
     # A recorder that may still be alive has not left its counts yet.
     is_over = record.owner is not None and record.cut is not None and record.cut.is_running is False

@@ -11,6 +11,8 @@ import msgspec
 from critiqor.model.record import Metadata, RunHead
 
 _FIXED = ("run_id", "status", "lifecycle", "timestamps", "metadata", "owner", "cut", "seal")
+_ADDED = ("slot", "recording", "continues", "segment")
+"""Members of later versions, which a digest covers where they are set."""
 
 
 def record_digest(head: RunHead) -> str:
@@ -19,7 +21,8 @@ def record_digest(head: RunHead) -> str:
         raise ValueError("the run record has no seal yet")
     seal = msgspec.structs.replace(head.seal, record=None, signature=None, unsigned=None)
     metadata = msgspec.structs.replace(head.metadata, visibility=Metadata().visibility)
-    members = {**{name: getattr(head, name) for name in _FIXED}, "seal": seal, "metadata": metadata}
+    added = {name: value for name in _ADDED if (value := getattr(head, name)) is not None}
+    members = {**{name: getattr(head, name) for name in _FIXED}, **added, "seal": seal, "metadata": metadata}
     fixed = {name: _without_defaults(value) for name, value in members.items()}
     return f"sha256:{hashlib.sha256(msgspec.json.encode(fixed, order='sorted')).hexdigest()}"
 

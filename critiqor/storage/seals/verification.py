@@ -21,7 +21,7 @@ from critiqor.storage import SessionPaths
 from critiqor.storage.atomic import open_regular_file, read_regular_file
 from critiqor.storage.run_record import load, load_head
 from critiqor.storage.seals.diagnosis_seal import FoundSeal, diagnosis_problem, read_diagnosis_seal
-from critiqor.storage.seals.digests import file_digest, sealed_timeline_problems
+from critiqor.storage.seals.digests import file_digest, sealed_file_problems
 from critiqor.storage.seals.record_digest import record_digest, record_problem
 from critiqor.storage.seals.signatures import check_signature, diagnosis_message, evidence_message
 from critiqor.storage.seals.signing_key import key_path
@@ -56,10 +56,13 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
     found = file_digest(document)
     checks = [_evidence_check(paths, head, seal, found)]
     if found == seal.digest:
-        sealed = read_coverage(document).timeline
-        problems = sealed_timeline_problems(paths.timeline_path(run_id), sealed)
-        if sealed is not None:
+        coverage = read_coverage(document)
+        problems = sealed_file_problems(paths.timeline_path(run_id), coverage.timeline)
+        if coverage.timeline is not None:
             checks.append(_check("timeline", problems, "OpenClaw's timeline is unchanged since sealing"))
+        problems = sealed_file_problems(paths.carried_path(run_id), coverage.carried)
+        if coverage.carried is not None:
+            checks.append(_check("carried", problems, "what was carried over from earlier segments is unchanged"))
     diagnosis = _read_diagnosed(paths.diagnosis_path(run_id))
     diagnosis_seal = read_diagnosis_seal(paths.diagnosis_path(run_id))
     diagnosis_check = _diagnosis_check(run_id, seal, diagnosis, diagnosis_seal)
@@ -75,6 +78,15 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
         ),
         checks,
     )
+
+
+def are_events_kept_twice(paths: SessionPaths, run_id: str) -> bool:
+    """Return whether the evidence is as it was sealed, and the run record has the same events; both are streamed."""
+    head = load_head(paths, run_id)
+    document, record = paths.evidence_summary_path(run_id), paths.run_path(run_id)
+    if head.seal is None or not _has_copy(head) or file_digest(document) != head.seal.digest:
+        return False
+    return _difference(_event_lines(record), _event_lines(document), head.seal.events) is None
 
 
 def with_checks(verification: Verification, checks: Iterable[Check]) -> Verification:

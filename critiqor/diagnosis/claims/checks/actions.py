@@ -99,6 +99,8 @@ def check_actions(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
                         if not speech.is_own(clause) and any(map(evidence.states, speech.values_of(clause))):
                             continue  # how many others did it: what the calls returned
                         doer = _doer(episode, text, name) or (_namesake(episode, clause) if name == "test" else None)
+                        if doer is None and _is_own_word(speech, clause, name, episode):
+                            continue
                         if doer is None or _is_elsewhere(clause, name, evidence):
                             claims.append(_unsupported(text, clause, name))
                             break
@@ -113,6 +115,18 @@ def _is_given(speech: Speech, clause: Stance, episode: Episode) -> bool:
     """Return whether a text that an agent writes for the user repeats what the user has done, as the request says."""
     words = [word for name in CLASSES for word in speech.words(clause, f"actions.{name}")]
     return bool(words) and all(word in episode.topics for word in words)
+
+
+def _is_own_word(speech: Speech, clause: Stance, name: str, episode: Episode) -> bool:
+    """Return whether a deed is called by the user's own word for the task, and something was done for it.
+
+    To archive a mail is to move it, and no backup.
+    """
+    if CLASSES[name].kind != "action":
+        return False
+    words = _deed_words(speech, clause, name)
+    is_asked = bool(words) and all(not stems(tokens(word)).isdisjoint(episode.asked) for word in words)
+    return is_asked and any(call.has_effect and call.meaning.state != "failure" for call in episode.calls)
 
 
 def _wanted(episode: Episode, language: Language) -> set[str]:
@@ -130,7 +144,7 @@ def wanted_deeds(request: str, language: Language) -> set[str]:
     verbs, parts = _verbs(language)
     found = {name for name, stems_ in parts.items() if any(stem in text for stem in stems_)}
     for word in set(_WORD.findall(text)):
-        found.update(name for name, entry in verbs.get(word[:MIN_STEM], ()) if is_form_of(word, entry))
+        found.update(name for name, entry in verbs.get(word[:MIN_STEM], ()) if _is_form_of(word, entry))
     return found
 
 
@@ -167,7 +181,7 @@ _AS = re.compile(r"\b(?:as|like|wie|comme|como|come|zoals|jak|как|som) (?:\w+
 """What stands before a comparison: the same checksum as published."""
 
 
-def deed_words(speech: Speech, clause: Stance, name: str) -> list[str]:
+def _deed_words(speech: Speech, clause: Stance, name: str) -> list[str]:
     """Return the words with which a clause says that an action of a class was done; a comparison says nothing."""
     words = speech.words(clause, f"actions.{name}")
     return [word for word in words if not _AS.search(clause.lowered, 0, clause.lowered.find(word))]
@@ -179,7 +193,7 @@ def _claimed(speech: Speech, clause: Stance, evidence: Evidence, wanted: set[str
     for name, verbs, _ in _class_bits(speech.language) if speech.language is not None else ():
         if not clause.marks & verbs:
             continue
-        words = deed_words(speech, clause, name)
+        words = _deed_words(speech, clause, name)
         if not words or all(is_content(word, evidence) for word in words):
             continue
         has_subject = not CLASSES[name].needs_subject or speech.has(clause, f"subjects.{name}")
@@ -228,7 +242,7 @@ def _without_effects(episode: Episode, evidence: Evidence) -> list[CheckedClaim]
 
 
 def _is_claimed(speech: Speech, clause: Stance, name: str, evidence: Evidence) -> bool:
-    return any(not is_content(word, evidence) for word in deed_words(speech, clause, name))
+    return any(not is_content(word, evidence) for word in _deed_words(speech, clause, name))
 
 
 def _wanted_deeds(request: str, language: Language) -> set[str]:
@@ -246,7 +260,7 @@ def _wanted_deeds(request: str, language: Language) -> set[str]:
     return wanted | {
         name
         for name, entries in reported.items()
-        if any(is_form_of(verb, entry) for verb in verbs for entry in entries)
+        if any(_is_form_of(verb, entry) for verb in verbs for entry in entries)
     }
 
 
@@ -262,7 +276,7 @@ _HAN = re.compile(r"[\u4e00-\u9fff]{2}")
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
-def is_form_of(verb: str, reported: str) -> bool:
+def _is_form_of(verb: str, reported: str) -> bool:
     """Return whether a reported action has the verb of another one in some form: delete and deleted, send and sent."""
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(verb, reported, strict=False)))
     return shared >= MIN_STEM and shared * 4 >= 3 * min(len(verb), len(reported))

@@ -10,28 +10,20 @@ from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.checks.actions import check_actions
 from critiqor.diagnosis.claims.checks.completeness import check_completeness
 from critiqor.diagnosis.claims.checks.confirmations import check_confirmations
-from critiqor.diagnosis.claims.checks.derived import check_derived
 from critiqor.diagnosis.claims.checks.failures import check_failures
 from critiqor.diagnosis.claims.checks.figures import check_figures
 from critiqor.diagnosis.claims.checks.paging import check_paging
 from critiqor.diagnosis.claims.checks.recipients import check_recipients
 from critiqor.diagnosis.claims.checks.sources import check_sources
 from critiqor.diagnosis.claims.checks.staleness import check_staleness
-from critiqor.diagnosis.claims.checks.states import check_states
 from critiqor.diagnosis.claims.checks.targets import check_targets
 from critiqor.diagnosis.claims.checks.weakening import check_weakening
-from critiqor.diagnosis.claims.deeds.commands import check_commands
 from critiqor.diagnosis.claims.deeds.contacts import check_contacts
 from critiqor.diagnosis.claims.deeds.domains import check_domains
 from critiqor.diagnosis.claims.deeds.duplicates import check_duplicates
-from critiqor.diagnosis.claims.deeds.inspections import check_inspections
-from critiqor.diagnosis.claims.deeds.repetitions import check_repetitions
-from critiqor.diagnosis.claims.deeds.request_parts import check_request_parts
 from critiqor.diagnosis.claims.deeds.unread import check_unread
-from critiqor.diagnosis.claims.deeds.written_files import check_written_files
 from critiqor.diagnosis.claims.episode import Episode
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.outcomes.presence import check_presence
 from critiqor.diagnosis.claims.recorded.quotations import check_quotations
 
 
@@ -41,25 +33,17 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
     checks: tuple[Callable[[], list[CheckedClaim]], ...] = (
         lambda: check_weakening(episode),
         lambda: check_failures(episode),
-        lambda: check_states(episode),
         lambda: check_recipients(episode),
         lambda: check_targets(episode, evidence),
         lambda: check_figures(episode, evidence),
-        lambda: check_derived(episode, evidence),
         lambda: check_sources(episode, evidence),
         lambda: check_quotations(episode, evidence),
         lambda: check_completeness(episode),
         lambda: check_staleness(episode),
-        lambda: check_presence(episode, evidence),
         lambda: check_paging(episode),
         lambda: check_actions(episode, evidence),
-        lambda: check_commands(episode, evidence),
         lambda: check_contacts(episode, evidence),
-        lambda: check_inspections(episode, evidence),
         lambda: check_domains(episode, evidence),
-        lambda: check_repetitions(episode),
-        lambda: check_written_files(episode, evidence),
-        lambda: check_request_parts(episode, evidence),
         lambda: check_duplicates(episode),
         lambda: check_unread(episode),
     )

@@ -9,6 +9,7 @@ from critiqor.diagnosis.claims.disclosure import COMMON, DEEDS
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
 from critiqor.diagnosis.claims.outcomes.check_classes import CHECKS, check_classes, gives_result
+from critiqor.diagnosis.claims.outcomes.repairs import unresolved_failures
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.model import ClaimKind
@@ -47,15 +48,19 @@ class _Calls:
 
     def __init__(self, episode: Episode) -> None:
         self.all = episode.calls
+        self._failed = {call.call_id for call in unresolved_failures(episode)}
         self.checks = [call for call in episode.calls if call.is_check]
         self.last_change = max((call.order for call in episode.calls if call.kind is Kind.CHANGE), default=-1)
 
     def best(self, clause: Stance, *, with_effect: bool) -> EpisodeCall | None:
-        """Return the call whose arguments share most words with a clause; of several, the last."""
+        """Return the call whose arguments share most words with a clause; of several, the last.
+
+        What an argument only says to others is no evidence of it.
+        """
         said = stems({word for word in tokens(clause.lowered) if len(word) >= MIN_WORD} - COMMON - small_words())
-        scores = [(len(said & stems(call.words)), call) for call in self.all if call.has_effect == with_effect]
+        scores = [(len(said & stems(tokens(call.facts))), call) for call in self.all if call.has_effect == with_effect]
         score, best = max(scores, key=lambda pair: (pair[0], pair[1].order), default=(0, None))
-        return best if score else None
+        return best if score and best is not None and best.call_id not in self._failed else None
 
 
 def _confirmed(text: EpisodeText, speech: Speech, clause: Stance, calls: _Calls) -> list[CheckedClaim]:

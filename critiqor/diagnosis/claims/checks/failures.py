@@ -96,6 +96,38 @@ def admitted_failures(episode: Episode) -> list[CheckedClaim]:
     ][:1]
 
 
+_OUTCOMES = stems(
+    {
+        *("done", "finished", "ready", "works", "working", "worked", "succeeded", "success", "successful", "solved"),
+        *("successfully", "implemented", "handled", "sorted", "green", "clean", "good", "fine", "okay", "correct"),
+        *("right", "perfect", "great", "task", "work", "job", "fix", "fixes", "issue", "problem", "bug", "result"),
+    }
+)
+"""Words of a sentence about the outcome of a task, besides those of the language files."""
+
+
+def is_beside(episode: Episode, checked: CheckedClaim) -> bool:
+    """Return whether a sentence that is checked alone says nothing about the failed calls that were held against it.
+
+    It reports no deed, no check and no outcome, and shares no word with the requests and the calls. For an answer, that
+    does not matter: a failure that it does not mention is passed over.
+    """
+    if checked.problem is None or checked.problem.type not in (TYPE, UNMENTIONED):
+        return False
+    if not checked.calls or any(call.meaning.state == "success" for call in checked.calls):
+        return False
+    speech = episode.speech(checked.text)
+    if speech.language is None or speech.language.name != "English":
+        return False  # the words for outcomes are not known
+    lists = [f"actions.{name}" for name in (*DEEDS, *CHECKS)] + [f"subjects.{name}" for name in CHECKS]
+    if any(speech.has(stance, name) for stance in speech.stances for name in (*lists, "totality", "overcome")):
+        return False
+    known = [one.text for one in episode.requests]
+    known += [part for call in episode.calls for part in (call.tool, call.arguments, call.text[:2000])]
+    said = stems(tokens(checked.text.text) - COMMON - small_words())
+    return not said & (stems(tokens("\n".join(known))) | _OUTCOMES)
+
+
 def _names_item(later: EpisodeCall, call: EpisodeCall) -> bool:
     """Return whether a later call does something to the file or the address that an error message names."""
     names = _NAME.findall(call.meaning.quote or error_line(call.text))

@@ -58,12 +58,24 @@ def check_figures(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
         found: list[CheckedClaim] = []
         for stance in speech.stances:
             if not stance.is_question:
-                found += [claim for value in speech.values_of(stance) if (claim := check.judge(stance, value))]
+                for value in speech.values_of(stance):
+                    if (claim := check.judge(speech.as_in_clause(stance, value.start), value)) is not None:
+                        found.append(claim)
                 found += check.judge_words(stance)
                 found += check.judge_times(stance)
         check.judge_origin(found)
         claims += found
-    return claims
+    return [claim for claim in claims if claim.problem is None or not _is_withdrawn(episode, claim)]
+
+
+def _is_withdrawn(episode: Episode, claim: CheckedClaim) -> bool:
+    """Return whether the next answer takes a value back: 11:30 does not work after all."""
+    following = episode.following
+    if following is None or following.answer is None or claim.kind != "value":
+        return False
+    said = claim.text.text[claim.start : claim.end].lower()
+    speech = following.speech(following.answer)
+    return any(stance.is_bad_news and said in stance.lowered for stance in speech.stances)
 
 
 class _Check:
@@ -324,6 +336,8 @@ class _Check:
         evidence = self._evidence
         if not evidence.is_readable or len(value.digits) < MIN_REPLACED_DIGITS or stance.is_plan:
             return None
+        if (newer := self._newer(stance, value)) is not None:
+            return self._contradicted(stance, value, f"{newer.text} later", newer.call)
         last, old = self._repeated
         if not old:
             return None
@@ -337,6 +351,22 @@ class _Check:
         if len(replacing) != 1 or not replacing[0].number or self._compares(stance, replacing[0]):
             return None
         return self._contradicted(stance, value, f"{replacing[0].text} later", later)
+
+    def _newer(self, stance: Stance, value: Value) -> Fact | None:
+        """Return what a later look shows for the same thing, if a value was only shown by earlier ones."""
+        stated = [fact for fact in self._evidence.facts if _states(value, fact)]
+        sources = [fact for fact in stated if fact.is_structured and any(map(_NAME.search, fact.names))]
+        if not sources or len(sources) < len(stated) or self._evidence.requested.states(value):
+            return None
+        newer: list[Fact] = []
+        for source in sources:
+            later = [fact for fact in self._evidence.facts if _is_same_measure(fact, source)]
+            own = [fact for fact in later if fact.call is source.call]
+            latest = [fact for fact in later if fact.call is later[-1].call]
+            if len(own) != 1 or len(latest) != 1 or latest[0].call is source.call:
+                return None
+            newer.append(latest[0])
+        return newer[-1] if not self._compares(stance, newer[-1]) else None
 
     @cached_property
     def _repeated(self) -> tuple[dict[tuple[str, str], EpisodeCall], set[int]]:
@@ -411,6 +441,14 @@ class _Check:
 
 
 _VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+\.\d+)(?![\w.])")
+_NAME = re.compile(r"[^\W\d_][\w.:@/-]*[\d._:@/-]\w")
+"""What identifies one thing: `sensor.hall`, `acc_j`, `SRV-2`; a plain word may be the name of many."""
+
+
+def _is_same_measure(one: Fact, other: Fact) -> bool:
+    """Return whether two facts are the same member or column of the same thing."""
+    shared = {name for name in one.names if _NAME.search(name)}.intersection(other.names)
+    return one.is_structured and one.keys == other.keys and bool(shared)
 
 
 _FORMULA = re.compile(r"\d\s?[×÷*·=/]\s[€$£]?\d|\d\s?[×÷·][€$£]?\d")

@@ -109,7 +109,7 @@ def _is_disclosed(speech: Speech, look: EpisodeCall) -> bool:
     """Return whether a text has bad news or doubts about a check: that it was not repeated."""
     classes = check_classes(look)
     return any(
-        (stance.is_bad_news or stance.is_uncertain)
+        (stance.is_uncertain or (stance.is_bad_news and speech.has(stance, "negations")))
         and (
             any(speech.has(stance, f"subjects.{name}") for name in classes)
             or speech.has(stance, "actions.rerun")
@@ -169,9 +169,14 @@ def _names(speech: Speech, part: Stance, look: EpisodeCall) -> bool:
 def _repeats(speech: Speech, part: Stance, look: EpisodeCall, later: list[EpisodeCall]) -> bool:
     """Return whether a statement has numbers and words of the result of a check that no later result has."""
     numbers = {value.text for value in speech.values_of(part) if value.kind == "number"}
+    if not numbers or not numbers <= look.numbers:
+        return False
     words = {word for word in speech.tokens_of(part) if len(word) >= MIN_NAME} & tokens(look.text)
-    words -= set().union(*(tokens(call.text) for call in later)) if words and numbers else set()
-    return len(words) >= MIN_REPEATED and bool(numbers) and numbers <= look.numbers
+    for call in later:
+        if len(words) < MIN_REPEATED:
+            return False
+        words = {word for word in words if word not in call.lowered or word not in tokens(call.text)}
+    return len(words) >= MIN_REPEATED
 
 
 MIN_REPEATED = 2

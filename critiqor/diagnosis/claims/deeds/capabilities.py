@@ -114,7 +114,7 @@ def can_have_done(call: EpisodeCall, name: str) -> bool:
     return _is_done_by_tool(call, capability)
 
 
-def is_opaque(call: EpisodeCall) -> bool:
+def _is_opaque(call: EpisodeCall) -> bool:
     """Return whether a call has another agent work: what that one does is not recorded here."""
     return call.tool.lower() in _OPAQUE
 
@@ -126,7 +126,7 @@ def _is_done_by_tool(call: EpisodeCall, capability: Capability) -> bool:
         value = arguments[name] if arguments and name in arguments else None
         if isinstance(value, str) and len(value) <= MAX_ACTION:
             words |= words_of_tool(value)
-    if is_opaque(call) or not any(_is_clear(word) for word in words):
+    if _is_opaque(call) or not any(_is_clear(word) for word in words):
         return True
     if not _meets(words, capability.not_tools) and _meets(words, capability.tools):
         return True

@@ -1,10 +1,8 @@
-"""What a look brought: content, references to content that was not shown, or nothing."""
+"""What a look brought: content, names of things whose content was not shown, or nothing."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterator
 
 import msgspec
 
@@ -20,7 +18,6 @@ MAX_HOLLOW = 300
 """Maximum number of characters of a JSON answer that holds nothing."""
 MIN_SNIPPET = 40
 """Minimum number of characters that show something of what a reference leads to."""
-MAX_REFERENCES = 60
 _WALL = re.compile(
     r"subscri(?:be|ption|bers?)\b|\bsign in to\b|\blog ?in to\b|already a (?:member|subscriber)|\bpaywall|(?:get"
     r"|full) access\b"
@@ -53,24 +50,15 @@ _CONTENTS = frozenset(
 )
 
 
-class Reference(msgspec.Struct, frozen=True):
-    """Something that a look named without showing it."""
-
-    key: str
-    """Its address or the name of its file, in lower case."""
-    text: str
-    """How it was named, in lower case."""
-
-
 def brought_nothing(call: EpisodeCall) -> bool:
     """Return whether a call failed, or returned nothing that says anything."""
     if call.meaning.state == "failure":
         return True
     text = _EXIT.sub("", call.text).strip()
-    return not text or finds_nothing(call.text) or _is_hollow(text) or is_wall(call)
+    return not text or finds_nothing(call.text) or _is_hollow(text) or _is_wall(call)
 
 
-def is_wall(call: EpisodeCall) -> bool:
+def _is_wall(call: EpisodeCall) -> bool:
     """Return whether a page says that it shows its content only to others."""
     return call.kind is Kind.LOOKUP and len(call.text) <= MAX_WALL and _WALL.search(call.text) is not None
 
@@ -87,7 +75,7 @@ def _is_hollow(text: str) -> bool:
     return not any(isinstance(member, dict | list) and member for member in members)
 
 
-def refers_only(call: EpisodeCall) -> bool:
+def _refers_only(call: EpisodeCall) -> bool:
     """Return whether a call lists or searches: what it names was not opened by it."""
     if call.line:
         return _LISTING.match(call.line) is not None
@@ -96,49 +84,35 @@ def refers_only(call: EpisodeCall) -> bool:
 
 def is_answered_search(call: EpisodeCall) -> bool:
     """Return whether a look at something was only a search: it found a name, and showed no more of it."""
-    return refers_only(call) and not brought_nothing(call) and bool(references(call))
+    if not _refers_only(call) or brought_nothing(call):
+        return False
+    return _is_named_in_json(call.text) if call.text.lstrip()[:1] in ("{", "[") else _is_named_in_lines(call.text)
 
 
-def references(call: EpisodeCall) -> list[Reference]:
-    """Return what a search or a listing names without showing more of it than its name."""
-    if not refers_only(call):
-        return []
-    found = _in_json(call.text) if call.text.lstrip()[:1] in ("{", "[") else _in_lines(call.text)
-    return [one for one, _ in zip(found, range(MAX_REFERENCES), strict=False)]
-
-
-def _in_lines(text: str) -> Iterator[Reference]:
+def _is_named_in_lines(text: str) -> bool:
     lines = [line for line in text.lower().splitlines() if line.strip()]
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        key = _KEY.search(line)
-        if key is None:
-            continue
-        rest = _KEY.sub("", after)
-        has_snippet = _KEY.search(after) is None and len(rest.strip()) >= MIN_SNIPPET
-        if not has_snippet:
-            yield Reference(key[0], line)
+        has_snippet = _KEY.search(after) is None and len(after.strip()) >= MIN_SNIPPET
+        if not has_snippet and _KEY.search(line) is not None:
+            return True
+    return False
 
 
-def _in_json(text: str) -> Iterator[Reference]:
+def _is_named_in_json(text: str) -> bool:
     try:
         value = decode_json(text)
     except msgspec.DecodeError:
-        return
+        return False
     lists = [value] if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else []
-    for record in (record for entries in lists if isinstance(entries, list) for record in entries):
-        if isinstance(record, str):
-            yield from (Reference(record.lower(), record.lower()) for _ in (0,) if _KEY.fullmatch(record.lower()))
-        elif isinstance(record, dict):
-            shown = [value for name, value in record.items() if name.lower() in _CONTENTS and isinstance(value, str)]
-            named = " ".join(value for value in record.values() if isinstance(value, str)).lower()
-            key = _KEY.search(named)
-            if key is not None and not any(len(value) >= MIN_SNIPPET for value in shown):
-                yield Reference(key[0], named)
+    return any(_is_only_named(record) for entries in lists if isinstance(entries, list) for record in entries)
 
 
-def folded(text: str) -> str:
-    """Return a text in lower case without accents: file names often lack them."""
-    if text.isascii():
-        return text.lower()
-    plain = unicodedata.normalize("NFD", text.lower())
-    return "".join(char for char in plain if not unicodedata.combining(char)).replace("ı", "i")
+def _is_only_named(record: object) -> bool:
+    """Return whether an entry of a list is an address or the name of a file, without anything of its content."""
+    if isinstance(record, str):
+        return _KEY.fullmatch(record.lower()) is not None
+    if not isinstance(record, dict):
+        return False
+    texts = {name.lower(): value for name, value in record.items() if isinstance(value, str)}
+    is_shown = any(len(value) >= MIN_SNIPPET for name, value in texts.items() if name in _CONTENTS)
+    return not is_shown and any(_KEY.search(value.lower()) for value in texts.values())

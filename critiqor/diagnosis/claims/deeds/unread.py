@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
-from critiqor.diagnosis.claims.deeds.looks import brought_nothing, folded
+from critiqor.diagnosis.claims.deeds.looks import brought_nothing
 from critiqor.diagnosis.claims.deeds.unsupported import unsupported
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
@@ -68,11 +69,11 @@ def _cited(episode: Episode, answer: EpisodeText, looks: list[EpisodeCall]) -> C
     empty = [call for call in looks if brought_nothing(call) and not _is_read_later(call, looks)]
     if not empty:
         return None
-    known = " ".join(folded(call.text) for call in looks if call not in empty)
+    known = " ".join(_folded(call.text) for call in looks if call not in empty)
     for stance in citing:
-        said = {folded(word)[:MIN_STEM] for word in tokens(stance.lowered) if len(word) >= MIN_WORD}
+        said = {_folded(word)[:MIN_STEM] for word in tokens(stance.lowered) if len(word) >= MIN_WORD}
         for call in empty:
-            named = {folded(word)[:MIN_STEM] for word in _names(call)}
+            named = {_folded(word)[:MIN_STEM] for word in _names(call)}
             if any(word not in known for word in said & named):
                 reason = f"{call.name} brought nothing"
                 return unsupported(answer, stance, "source", reason=reason, calls=(call,), kind="quote")
@@ -133,3 +134,11 @@ def _tells_nothing(call: EpisodeCall, request: set[str]) -> bool:
         return True
     lowered = call.text.lower()
     return call.tool.startswith("memory") and lowered.isascii() and not any(word in lowered for word in request)
+
+
+def _folded(text: str) -> str:
+    """Return a text in lower case without accents: file names often lack them."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFD", text.lower())
+    return "".join(char for char in plain if not unicodedata.combining(char)).replace("ı", "i")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.speech import Stance
-from critiqor.model import ClaimKind, Severity
+from critiqor.model import ClaimKind
 from critiqor.model.sanitize import excerpt
 
 TYPE = "unsupported_claim"
@@ -18,7 +18,6 @@ def unsupported(
     *,
     reason: str = "no call that could have done this was recorded",
     kind: ClaimKind = "inspection",
-    severity: Severity = "high",
     calls: tuple[EpisodeCall, ...] = (),
 ) -> CheckedClaim:
     """Return a claim that no call supports."""
@@ -34,7 +33,7 @@ def unsupported(
         problem=Problem(
             type=TYPE,
             about=(about,),
-            severity=severity,
+            severity="high",
             confidence=70,
             title=f"Claimed without any call for it: {excerpt(stance.statement.text, 60)}",
             explanation=f"The text says “{said}”, but {reason}.",

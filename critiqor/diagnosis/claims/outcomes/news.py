@@ -243,8 +243,9 @@ def _looked_at(calls: list[EpisodeCall]) -> dict[int, tuple[EpisodeCall, Meaning
                 continue
             if call.meaning.state in ("failure", "not_final") and call.meaning.quote:
                 found[act] = (call, call.meaning)
-            else:
-                found.pop(act, None)
+            elif act in found and (call.meaning.quote or _program(call.line) == _program(found[act][0].line)):
+                # That another command could print something, such as a log, does not show that all is well.
+                del found[act]
     return found
 
 
@@ -253,6 +254,12 @@ def _operands(line: str) -> set[str]:
     programs = {name for program in plan_of(line).programs for name in program.names}
     words = set(_OPERAND.findall(line.lower()))
     return words - programs - state_words().lists["acting_verbs"] - _COMMON
+
+
+def _program(line: str) -> tuple[str, ...]:
+    """Return the last program of a command line with its subcommand, without options and their values."""
+    programs = plan_of(line).programs
+    return programs[-1].names if programs else ()
 
 
 _OPERAND = re.compile(r"(?<![\w-])[^\W\d_][\w.-]{3,}")

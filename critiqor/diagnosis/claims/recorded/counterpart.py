@@ -276,9 +276,21 @@ class Counterparts:
         everywhere = self._keyed(place)
         if len({fact.number for fact in everywhere}) == 1:
             return Counterpart(everywhere[-1], "medium")
+        if (measured := self._only_measured(place)) is not None:
+            return measured
         only = evidence.facts[0]
         is_only = len(evidence.numbers) == 1 and len(evidence.episode.calls) == 1
         return Counterpart(only, "high") if is_only and self._may_mean(place, only) else None
+
+    def _only_measured(self, place: Place) -> Counterpart | None:
+        """Return the last number of the only column with the unit of a claimed one, such as a rate in percent."""
+        measure = place.unit.measure
+        facts = self._evidence.facts if measure in _MEASURED else []
+        same = [fact for fact in facts if fact.is_structured and fact.unit.measure == measure]
+        if len({fact.series for fact in same}) != 1:
+            return None
+        meant = [fact for fact in same if self._may_mean(place, fact)]
+        return Counterpart(meant[-1], "medium") if meant else None
 
     def _wrong_share(self, place: Place) -> Counterpart | None:
         """Return the count of the named thing, if a percentage of it is no ratio of that count and any number."""
@@ -391,6 +403,8 @@ def _labels(text: str, place: Place) -> frozenset[str]:
     return frozenset((behind,)) if behind else frozenset()
 
 
+_MEASURED = frozenset(("percent", "temperature", "fahrenheit", "energy", "power"))
+"""What is measured rather than computed or estimated: a number of a unit that only one column has comes from there."""
 _QUANTITIES = frozenset(("qty", "quant", "count", "units", "piece", "anzah", "menge", "canti", "numbe", "num"))
 """Beginnings of the names of columns with a number of things."""
 

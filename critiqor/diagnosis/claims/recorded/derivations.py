@@ -120,7 +120,9 @@ class Derivations:
         """Return whether a number is a sum, a difference or a product of what belongs together, or an average."""
         if self._amounts is None:
             self._amounts = self._sorted(self._all_amounts())
-        return self._amounts.has(number, tolerance)
+        if self.has_total(number, tolerance):
+            return True
+        return self._amounts.has(number, tolerance) and not self._amounts.is_dense(number, tolerance)
 
     def is_by_chance(self, number: float, tolerance: float) -> bool:
         """Return whether nearly every ratio of a size follows."""
@@ -130,7 +132,7 @@ class Derivations:
         """Return whether a number is a ratio of what belongs together; 100 times as much is a percentage."""
         if self._shares is None:
             self._shares = self._sorted(self._all_shares())
-        return self._shares.has(number, tolerance)
+        return self._shares.has(number, tolerance) and not self._shares.is_dense(number, tolerance)
 
     def _sorted(self, results: Iterator[float]) -> Sorted:
         found = Sorted(islice(results, MAX_RESULTS))
@@ -217,3 +219,43 @@ def converted(number: float, unit: Unit) -> Iterator[tuple[float, float]]:
     elif unit.measure == "weight":
         for factor in (1e-3, 0.45359237, 1.0):
             yield number * unit.factor / factor, unit.factor / factor
+
+
+MAX_SCALED = 24
+"""Maximum number of recorded numbers of which one is a proportion."""
+PERIODS = Sorted((7.0, 12.0, 24.0, 28.0, 30.0, 31.0, 52.0, 60.0, 365.0))
+"""Numbers that everybody knows: days of a week, months of a year."""
+
+
+def adds_up(claimed: float, margin: float, own: list[float], others: Sorted) -> bool:
+    """Return whether a claimed number is the sum or difference of two numbers: a text's own and another one."""
+    has = others.has
+    return any(has(claimed - one, margin) or has(one - claimed, margin) or has(one + claimed, margin) for one in own)
+
+
+def multiplies(claimed: float, margin: float, own: list[float], others: Sorted, *, is_share: bool = False) -> bool:
+    """Return whether a claimed number is the product, ratio or share of two numbers: a text's own and another one."""
+    if not claimed:
+        return False
+    relative = margin / abs(claimed)
+    has, share = others.has, claimed / 100
+    for one in filter(None, own):
+        # Products, quotients, and so many percent of something.
+        for other in (claimed / one, one / claimed, claimed * one, claimed / (one / 100)):
+            slack = abs(other) * relative + 1e-9
+            if has(other, slack) or PERIODS.has(other, slack):
+                return True
+        for change in (1 + one / 100, 1 - one / 100):
+            if change > 0 and has(claimed / change, margin / change):
+                return True
+        for factor in (share, 1 + share, 1 - share) if is_share else ():
+            slack = abs(one) * margin / 100 + 1e-9
+            if factor > 0 and (has(one * factor, slack) or has(one / factor, slack / factor**2)):
+                return True
+    return False
+
+
+def scales(claimed: float, asked: list[float], others: Sorted) -> bool:
+    """Return whether a claimed number is a recorded one in the ratio of a number that was asked for and another one."""
+    amounts = others.numbers[:MAX_SCALED]
+    return any(others.has_any([claimed * amount / one for amount in amounts], 1e-9) for one in filter(None, asked))

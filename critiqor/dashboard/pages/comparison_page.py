@@ -1,0 +1,108 @@
+"""The comparison of two runs: verdict, figures, answers, and each tool call beside the one that takes its place."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from critiqor.comparison.compare import Comparison, compare
+from critiqor.comparison.figures import FIGURE_LABELS, format_difference, format_figure
+from critiqor.dashboard.data.run_comparison import RunComparison, with_differences
+from critiqor.dashboard.data.run_page_data import RunPageData
+from critiqor.dashboard.pages.paging import Pages, page_number
+from critiqor.dashboard.pages.site import Site
+from critiqor.errors import BrokenRecordError, UsageError
+from critiqor.run.timing import compare_timings
+
+CALLS = 40
+"""Number of tool calls on one page."""
+BETTER = {"trust": 1, "findings": -1, "cost_usd": -1, "tokens": -1, "wall_ms": -1}
+"""1 if more is better, -1 if less is better; other figures are neither."""
+
+
+class FigureRow(NamedTuple):
+    """One figure of two compared runs."""
+
+    label: str
+    before: str
+    after: str
+    difference: str
+    judgement: str
+    """`better`, `worse` or empty."""
+
+
+class ComparisonPage:
+    """`/compare?run=A&run=B&calls=all&page=N`, for the user only."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def page(self, request: Request) -> Response:
+        """Show two runs side by side, the older one first."""
+        viewer = self._site.user(request)
+        named = request.query_params.getlist("run")
+        if len(named) != 2 or named[0] == named[1]:
+            raise UsageError("Pick two runs to compare.", fix="Go back to the list and select two of them.")
+        views = [self._site.catalog.open(run_id, viewer) for run_id in named]
+        before, after = sorted(views, key=lambda view: view.head.timestamps.created_at)
+        first, second = before.require_diagnosis(), after.require_diagnosis()
+        unproven = [view.unproven.message for view in (before, after) if view.unproven is not None]
+        result = compare(first, second, unproven)
+        sides = [RunPageData(view, self._site.indexes) for view in (before, after)]
+        return self._site.page(
+            request,
+            "compare.html",
+            result=result,
+            timing=compare_timings(before.run, after.run),
+            figures=_figure_rows(result, before.figure_texts(), after.figure_texts()),
+            sides=[side.addresses for side in sides],
+            **_conversation_values(request, *sides),
+        )
+
+
+def _conversation_values(request: Request, before: RunPageData, after: RunPageData) -> dict[str, Any]:
+    """Return answers and tool calls of both runs; what cannot be read is left out."""
+    shows_all = request.query_params.get("calls") == "all"
+    runs = [("run", before.run_id), ("run", after.run_id)]
+    try:
+        compared = RunComparison(before, after)
+        answers, calls = compared.answers(), compared.calls()
+    except BrokenRecordError as error:
+        return {"answers": [], "calls": [], "unreadable": error.message, "pages": None, "same": 0, "address": ""}
+    different = [row for row in calls if row.relation != "same"]
+    found = calls if shows_all else different
+    query = urlencode([*runs, *([("calls", "all")] if shows_all else [])])
+    pages = Pages(page_number(request.query_params.get("page")), CALLS, len(found), "/compare", query).within()
+    return {
+        "answers": answers,
+        "calls": with_differences(found[pages.offset : pages.offset + CALLS]),
+        "unreadable": None if compared.is_complete else "The evidence is being indexed: reload the page to see all.",
+        "pages": pages,
+        "same": len(calls) - len(different),
+        "different": len(different),
+        "shows_all": shows_all,
+        "address": f"/compare?{urlencode(runs if shows_all else [*runs, ('calls', 'all')])}",
+    }
+
+
+def _figure_rows(result: Comparison, before: dict[str, str], after: dict[str, str]) -> list[FigureRow]:
+    """Return every figure of two runs; `before` and `after` have trust, cost and time of each."""
+    rows = []
+    for name, label in FIGURE_LABELS.items():
+        change = getattr(result.figures, name)
+        difference, judgement = change.difference, ""
+        if difference and name in BETTER:
+            judgement = "better" if (difference > 0) == (BETTER[name] > 0) else "worse"
+        rows.append(
+            FigureRow(
+                label.capitalize(),
+                before.get(name, format_figure(name, change.before)),
+                after.get(name, format_figure(name, change.after)),
+                format_difference(name, difference),
+                judgement,
+            )
+        )
+    return rows

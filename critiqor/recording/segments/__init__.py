@@ -1,0 +1,1 @@
+"""Cutting the recording of a launched OpenClaw into segments while it runs."""
