@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from critiqor.lab.runners.openclaw_home import write_openclaw_home
 from critiqor.lab.runners.replay_shell import write_replay_shell
 from critiqor.lab.runners.sandbox import fill_workspace
 from critiqor.lab.scenario import Command, World
@@ -78,3 +80,11 @@ def test_a_faster_clock_turns_time_and_durations_but_no_timers(tmp_path: Path) -
     day, measured, timer = map(float, done.stdout.split())
     assert day >= 20 and measured >= 20
     assert timer < measured / 100
+
+
+def test_the_scripted_openclaw_of_the_lab_has_no_heartbeat_that_would_play_a_step_of_the_script(tmp_path: Path) -> None:
+    write_openclaw_home(tmp_path, "http://127.0.0.1:1/v1", {"agents": {"defaults": {"skipBootstrap": False}}})
+    configured = json.loads((tmp_path / ".openclaw" / "openclaw.json").read_text())
+    defaults = configured["agents"]["defaults"]
+    assert defaults["heartbeat"] == {"every": "0m"}
+    assert defaults["skipBootstrap"] is False

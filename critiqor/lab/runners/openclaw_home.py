@@ -43,9 +43,15 @@ def write_openclaw_home(
         **({"timeoutSeconds": timeout_s} if timeout_s is not None else {}),
         "models": [model],
     }
+    defaults = {
+        "model": {"primary": "lab/scripted"},
+        "skipBootstrap": True,
+        # A gateway asks the model at a time that depends on the clock, which would play a step of the script.
+        "heartbeat": {"every": "0m"},
+    }
     configuration = {
         "models": {"providers": {"lab": provider}},
-        "agents": {"defaults": {"model": {"primary": "lab/scripted"}, "skipBootstrap": True}},
+        "agents": {"defaults": defaults},
         "gateway": {"mode": "local"},
     }
     state = folder / ".openclaw"
