@@ -1,0 +1,79 @@
+"""The manifest of a run in an object store, and the names of its objects.
+
+    manifests/<host>/<run>-<digest>.json    what is known about a run without reading its bundle
+    bundles/<host>/<run>-<digest>.zip       the files of the run
+    diagnoses/<seal>/<rule set>.json        later diagnoses of its evidence
+
+A runs folder numbers its runs from one, and a host may have several folders, so the digest of the sealed evidence is a
+part of each name. An object is created once and never replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from critiqor.model.record import Metadata, Timestamps
+
+MANIFEST_SCHEMA = "critiqor.fleet.manifest.v1"
+DIGEST_LENGTH = 16
+"""Number of hexadecimal digits of the seal that are a part of an object's name."""
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+Content = Literal["full", "structure"]
+"""What leaves a host: everything, or an anonymized view: structure and numbers, no names, paths or texts."""
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known about a run in a store."""
+
+    schema_version: str = MANIFEST_SCHEMA
+    host_id: str
+    """Stable id of the machine that recorded the run."""
+    run_id: str
+    seal: str
+    """`sha256:` followed by the digest of the evidence that was sealed on that machine."""
+    signature: str | None = None
+    """The SSH signature over the digests; null if the run was not signed."""
+    metadata: Metadata
+    """Agent, tenant, visibility and with which runs it is compared."""
+    timestamps: Timestamps
+    sealed_at: str
+    events: int
+    rule_set: str
+    """The rule set of the diagnosis in the bundle."""
+    critiqor_version: str
+    openclaw_version: str | None = None
+    content: Content = "full"
+    bundle_size: int
+    bundle_digest: str
+    """`sha256:` followed by the digest of the bundle."""
+
+    @property
+    def name(self) -> str:
+        """The name of the run in a store: `HOST/RUN-DIGEST`."""
+        return f"{self.host_id}/{self.run_id}-{seal_digits(self.seal)[:DIGEST_LENGTH]}"
+
+    @property
+    def manifest_path(self) -> str:
+        """The name of the object that holds this manifest."""
+        return f"manifests/{self.name}.json"
+
+    @property
+    def bundle_path(self) -> str:
+        """The name of the object that holds the files of the run."""
+        return f"bundles/{self.name}.zip"
+
+
+def diagnosis_path(seal: str, rule_set: str) -> str:
+    """Return the name of the object that holds a later diagnosis of sealed evidence."""
+    return f"diagnoses/{seal_digits(seal)}/{rule_set}.json"
+
+
+def seal_digits(seal: str) -> str:
+    """Return the hexadecimal digits of a seal. Raise `ValueError` if it is none."""
+    if not _DIGEST.fullmatch(seal):
+        raise ValueError(f"{seal!r} is no digest of sealed evidence")
+    return seal.removeprefix("sha256:")
