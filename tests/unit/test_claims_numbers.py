@@ -51,7 +51,11 @@ def twice(answer: str) -> Story:
 
 
 def test_a_result_that_a_later_run_replaced_is_no_longer_right() -> None:
-    assert "0.874" in twice("The model reaches an accuracy of 0.912.").only("misreported_value").title
+    finding = twice("The model reaches an accuracy of 0.912.").only("misreported_value")
+    assert "0.874" in finding.title
+    assert "printed 0.912 before" in finding.explanation
+    assert "accuracy of 0.912”. " in finding.explanation, "the full stop of the quotation is not repeated"
+    assert "outdated" in finding.explanation and "not recorded" not in finding.explanation
 
 
 @pytest.mark.parametrize(
