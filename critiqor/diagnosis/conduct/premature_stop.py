@@ -80,9 +80,12 @@ def find_premature_stop(episode: Episode) -> list[Lapse]:
         return []
     if answer is None or (episode.calls and episode.calls[-1].order > answer.order):
         return _unanswered(episode)
-    # Only the end of the agent run shows that nothing follows; a question is over as soon as the user replies.
+    # Only the end of the agent run shows that nothing follows; a question is over as soon as the user replies. One that
+    # the user answers with more than a yes had to be asked.
+    is_answered = episode.following is not None and not _only_urges(episode.following)
+    asking = () if is_answered else (_stopped_midway, _leave_that_was_granted)
     later = (_only_plans, _announced, _leftovers) if episode.is_over else ()
-    for check in (_stopped_midway, _leave_that_was_granted, *later):
+    for check in (*asking, *later):
         found = check(episode, answer)
         if found is not None:
             return [found]
@@ -194,7 +197,7 @@ def _announced(episode: Episode, answer: EpisodeText) -> Lapse | None:
     last = speech.stances[-LAST_STATEMENTS:]
     if any(stance.is_question for stance in last) or any(_waits(speech, stance) for stance in last):
         return None
-    is_hindered = any(stance.is_bad_news for stance in last)
+    is_hindered = any(stance.is_bad_news for stance in speech.stances)
     for stance in reversed(last):
         if is_hindered and _CONSEQUENCE.search(stance.lowered):
             return None  # "Log in again and I'll send it."
