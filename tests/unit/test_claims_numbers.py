@@ -144,3 +144,11 @@ def test_a_number_that_the_service_changed_may_be_reported_as_it_is(answer: str)
 
 def test_a_number_that_was_reached_in_the_end_is_right() -> None:
     assert "misreported_value" not in orders("Ordered five filters, order W-558.", corrected=True).types()
+
+
+def test_a_difference_of_prices_per_hour_is_a_price() -> None:
+    story = Story().user("What do we save with the smaller one?")
+    story.calls("pricing", {"class": "xlarge"}, '{"class":"db.m6g.xlarge","usd_per_hour":0.318}')
+    story.calls("pricing", {"class": "large"}, '{"class":"db.t4g.large","usd_per_hour":0.129}')
+    story.says("The difference is $0.189 per instance hour, that is 59% less.").finishes()
+    assert "unsupported_claim" not in story.types()

@@ -121,6 +121,8 @@ def unit_of_record(names: tuple[str, ...]) -> Unit:
 def unit_of_name(name: str) -> Unit:
     """Return the unit in the name of a column or member: `size_kb`, `Range (km)`, `p99 ms`."""
     words = [word.lower() for word in _SPLIT.findall(name.replace("_", " "))]
+    if "per" in words[1:]:
+        words = words[: words.index("per")]  # `usd_per_hour` is an amount of money
     for word in reversed(words[1:] if len(words) > 1 else words):
         if word in _KEY_UNITS and len(words) > 1:
             return _KEY_UNITS[word]
