@@ -1,4 +1,4 @@
-"""Expressions of contracts and filters: CEL, checked and bounded before anything runs, and evaluated on one event or run.
+"""Expressions of contracts and filters: CEL, checked and bounded before anything runs, evaluated on one event or run.
 
 CEL has no cost bound of its own. An expression is therefore refused if it is deeply nested, if its loops can take many
 steps, or if it has a costly or computed regular expression. The values of events are bounded, too (`event_values.py`),
