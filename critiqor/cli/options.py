@@ -145,6 +145,15 @@ def store_option(function: _Function) -> _Function:
     )(function)
 
 
+def where_option(function: _Function) -> _Function:
+    """Add --where."""
+    return click.option(
+        "--where",
+        metavar="EXPRESSION",
+        help="Only runs for which this CEL expression is true: 'run.agent_id == \"release\" && run.events > 100'.",
+    )(function)
+
+
 def json_option(function: _Function) -> _Function:
     """Add --json."""
     return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(function)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from critiqor.cli.options import json_option, store_option
+from critiqor.cli.options import json_option, store_option, where_option
 from critiqor.cli.output import answer, say
 from critiqor.cli.progress import work_progress
 from critiqor.errors import ExitCode, UsageError
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Maximum number of lines of each part of the report; --json has more."""
-
-where_option = click.option(
-    "--where",
-    metavar="EXPRESSION",
-    help="Only runs for which this CEL expression is true, such as 'run.agent_id == \"release\" && run.events > 100'.",
-)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -54,6 +48,7 @@ def diagnose(
     from critiqor.fleet.compute.executor import open_workers
     from critiqor.fleet.compute.rediagnosis import diagnose_store
     from critiqor.fleet.compute.selection import RunSelection
+    from critiqor.fleet.settings import required_store
     from critiqor.fleet.store.object_store import open_store
 
     if cluster is not None and workers is not None:
@@ -80,15 +75,14 @@ def _lines(report: ChangeReport) -> list[str]:
     parts += [f"{report.failed} failed"] if report.failed else []
     lines = [f"{counted(report.selected, 'run')}: {', '.join(parts)}"]
     if report.different:
-        lines.append(
-            f"{counted(report.different, 'run')} changed: trust fell in {report.trust_fell}, rose in {report.trust_rose}"
-        )
+        trust = f"trust fell in {report.trust_fell}, rose in {report.trust_rose}"
+        lines.append(f"{counted(report.different, 'run')} changed: {trust}")
         lines += [f"  {change}: {count}" for change, count in report.verdicts.items()]
         counts = [
             (each.type, each.agent_id, str(each.gone), str(each.new), str(each.changed)) for each in report.findings
         ]
         lines += ["", *table([("failure type", "agent", "gone", "new", "changed"), *counts[:SHOWN]], indent="  ")]
-        lines += _more(len(counts)) + ["", *(f"  {_change_line(each)}" for each in report.runs[:SHOWN])]
+        lines += [*_more(len(counts)), "", *(f"  {_change_line(each)}" for each in report.runs[:SHOWN])]
         lines += _more(report.different)
     elif report.diagnosed or report.already_diagnosed:
         lines.append("nothing changed")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from critiqor.cli.options import json_option
+from critiqor.cli.options import json_option, store_option, where_option
 from critiqor.cli.output import answer
 from critiqor.cli.progress import work_progress
 from critiqor.errors import ExitCode
@@ -45,6 +45,7 @@ def export(
     """
     from critiqor.fleet.analytics.export import export_parquet
     from critiqor.fleet.compute.selection import RunSelection
+    from critiqor.fleet.settings import required_store
     from critiqor.fleet.store.object_store import open_store
 
     selection = RunSelection(where)

@@ -86,7 +86,7 @@ class Batch(Generic[Task, Result]):
 
     def _repeat(self, outcomes: list[Done[Task, Result]]) -> list[Done[Task, Result]]:
         """Start the workers again after they broke. Return what is known of the tasks that were in flight."""
-        wait(self._submitted)
+        wait(self._submitted, CHECK_SECONDS)
         outcomes += [_outcome(task, future) for future, task in self._submitted.items()]
         self._submitted.clear()
         self._workers.restart()
@@ -106,7 +106,10 @@ class Batch(Generic[Task, Result]):
 
 
 def _outcome(task: Task, future: Future[Result]) -> Done[Task, Result]:
+    """Return the outcome of a task; one that was not finished when its executor broke was lost."""
     try:
-        return Done(task, future.result())
+        return Done(task, future.result(timeout=0))
+    except TimeoutError as error:
+        return Done(task, error=error if future.done() else CancelledError())
     except (Exception, CancelledError) as error:
         return Done(task, error=error)

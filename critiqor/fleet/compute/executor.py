@@ -143,7 +143,10 @@ class ClusterWorkers(Workers):
         )
 
     def missing(self) -> str | None:
-        with suppress(OSError, TimeoutError):  # the client connects again by itself, or gives up its tasks
+        # A client that was given up leaves some of its tasks without an end.
+        if self._client.status not in ("running", "connecting"):
+            self.restart()
+        with suppress(OSError, TimeoutError):  # the client connects again by itself, or gives up
             self._threads = sum(self._client.nthreads().values())
         self._asked_at = time.monotonic()
         if self._threads:
@@ -156,18 +159,38 @@ class ClusterWorkers(Workers):
 
 
 def _connect(address: str) -> Client:
-    import logging
+    import asyncio
 
     try:
         import dask
         from distributed import Client
     except ImportError as error:
         raise missing_extra(error) from error
-    # What it reports is said by the exceptions, too, and its log would be mixed with the progress line.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    _silence_logs()
     dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"})
     try:
+        # A client that cannot connect prints tracebacks when it is removed, so the scheduler is asked first.
+        asyncio.run(_identity(address))
         return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
-        message = f"no Dask scheduler answers at {address} ({type(error).__name__})"
+        message = f"no Dask scheduler answers at {address}"
         raise ClusterError(message, fix="dask scheduler   (or leave out --cluster to use this machine)") from error
+
+
+async def _identity(address: str) -> object:
+    """Ask a scheduler who it is."""
+    import asyncio
+
+    from distributed import rpc
+
+    async with rpc(address, timeout=CONNECT_SECONDS) as scheduler:
+        return await asyncio.wait_for(scheduler.identity(), 2 * CONNECT_SECONDS)
+
+
+def _silence_logs() -> None:
+    """Silence the logs of Dask: exceptions say the same, and a log would be mixed with the progress line."""
+    import logging
+
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
