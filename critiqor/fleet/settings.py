@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -89,3 +90,15 @@ def required_store(url: str | None = None) -> str:
     if found is None:
         raise UsageError("no store is configured", fix="critiqor fleet init   (or name one: --store URL)")
     return found
+
+
+def masked(url: str) -> str:
+    """Return the address of an index without its password and parameters."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "…"
+    user = f"{parts.username}@" if parts.username else ""
+    return f"{parts.scheme}://{user}{host}{port}{parts.path}"

@@ -44,7 +44,7 @@ def init(
 
     from critiqor.cli.terminal.capabilities import is_interactive
     from critiqor.fleet.host import checked_host, host_id
-    from critiqor.fleet.settings import read_fleet, save_fleet
+    from critiqor.fleet.settings import masked, read_fleet, save_fleet
     from critiqor.fleet.store.object_store import checked_url, open_store
 
     before = read_fleet()
@@ -95,17 +95,3 @@ def _lines(settings: FleetSettings, path: str) -> list[str]:
         f"what leaves it after each seal: {describe_leaving(settings.push, settings.content)}",
         "Next: critiqor push   (stores the runs that are sealed already)",
     ]
-
-
-def masked(url: str) -> str:
-    """Return the address of an index without its password and parameters."""
-    from urllib.parse import urlsplit
-
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return "…"
-    user = f"{parts.username}@" if parts.username else ""
-    return f"{parts.scheme}://{user}{host}{port}{parts.path}"

@@ -12,6 +12,7 @@ the next one if it is complete, and replaced with the same bytes otherwise.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import os
 import time
@@ -26,6 +27,7 @@ from urllib.parse import urlsplit
 from critiqor.errors import UsageError
 from critiqor.fleet.errors import FleetError, FleetUnavailableError, missing_extra
 from critiqor.fleet.manifest import Manifest, decode_manifest
+from critiqor.model.evidence import SealedFile
 from critiqor.storage.paths import FOLDER_MODE
 
 if TYPE_CHECKING:
@@ -185,6 +187,14 @@ class FleetStore:
             raise FleetError(f"there is no {path} in {self.url}")
         for start in range(0, found, PART_BYTES):
             yield self.read_range(path, start, min(found, start + PART_BYTES))
+
+    def sealed_file(self, path: str, size: int | None = None) -> SealedFile:
+        """Read an object, and return its size and digest. `size` is how large it should be."""
+        digest, found = hashlib.sha256(), 0
+        for piece in self.pieces(path, size):
+            digest.update(piece)
+            found += len(piece)
+        return SealedFile(found, f"sha256:{digest.hexdigest()}")
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
         """Return a part of an object."""

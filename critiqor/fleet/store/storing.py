@@ -6,7 +6,6 @@ and the others check that it is the run that they wanted to store.
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -69,7 +68,7 @@ def store_run(run: Run, store: FleetStore, settings: FleetSettings) -> StoredRun
         manifest = write_bundle(run, file, content, host)
         made = SealedFile(manifest.bundle_size, manifest.bundle_digest)
         is_created = store.create_from_file(manifest.bundle_path, file, made.bytes, made.digest)
-        found = _read_back(store, manifest)
+        found = store.sealed_file(manifest.bundle_path, made.bytes)
         if found != made:
             if is_created:
                 message = f"the bundle of {manifest.name} arrived damaged in {store.url}"
@@ -92,15 +91,6 @@ def _same_run(data: bytes, name: str, seal: str, store: FleetStore) -> Manifest:
     if manifest.seal != seal:
         raise FleetError(f"{name} in {store.url} belongs to another run, which is not replaced")
     return manifest
-
-
-def _read_back(store: FleetStore, manifest: Manifest) -> SealedFile:
-    """Return the size and digest of the bundle that is in the store."""
-    digest, size = hashlib.sha256(), 0
-    for piece in store.pieces(manifest.bundle_path, manifest.bundle_size):
-        digest.update(piece)
-        size += len(piece)
-    return SealedFile(size, f"sha256:{digest.hexdigest()}")
 
 
 def _adopted(store: FleetStore, manifest: Manifest, found: SealedFile) -> Manifest:
