@@ -69,6 +69,11 @@ def read_diagnosis_seal(path: Path) -> FoundSeal | None:
         data = read_regular_file(path)
     except OSError:
         return None
+    return find_seal(data)
+
+
+def find_seal(data: bytes) -> FoundSeal | None:
+    """Return the seal in the content of a diagnosis.json; None if it has none as its last member."""
     start = data.rfind(_SEAL)
     if start < 0:
         return None
