@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from critiqor.errors import CritiqorError
+from critiqor.fleet.errors import FleetError
 from critiqor.fleet.index.rows import (
     IndexedClaim,
     IndexedCost,
     IndexedFinding,
+    IndexedPart,
     IndexedRow,
     IndexedRun,
     IndexedSession,
+    IndexedTag,
     IndexedText,
 )
 
+_Result = TypeVar("_Result")
 TABLES: dict[str, type[IndexedRow]] = {
     "runs": IndexedRun,
     "sessions": IndexedSession,
     "findings": IndexedFinding,
     "claims": IndexedClaim,
     "costs": IndexedCost,
+    "tags": IndexedTag,
     "texts": IndexedText,
 }
 """The struct of the rows of each table. The first one is written first, and decides which of the others are."""
 
 
-class IndexAwayError(CritiqorError):
-    """The index cannot be reached."""
-
-
-class NewerIndexError(CritiqorError):
+class NewerIndexError(FleetError):
     """The index was made by a newer version of Critiqor."""
 
 
-class TenantError(CritiqorError):
+class TenantError(FleetError):
     """The role of the index belongs to no tenant, or to another one."""
 
 
@@ -65,12 +64,12 @@ class Transaction(Protocol):
     """One transaction of a writer. Every method can be called several times."""
 
     def take_newest(self, rows: Sequence[SealedRun]) -> dict[str, str]:
-        """Keep the newest rule set of each sealed run, which is locked until the end; return the current rows by key."""
+        """Keep the newest rule set of each sealed run, and lock it until the end; return the current rows by key."""
 
     def insert_runs(self, rows: Sequence[IndexedRun], current: frozenset[str]) -> set[str]:
         """Insert runs that are not there yet; return their ids."""
 
-    def insert(self, table: str, rows: Sequence[IndexedRow]) -> None:
+    def insert(self, table: str, rows: Sequence[IndexedPart]) -> None:
         """Insert rows of runs that this transaction has inserted."""
 
     def supersede(self, rows: Sequence[Supersession]) -> None:
@@ -92,10 +91,8 @@ class Base(Protocol):
     def query(self, sql: str, parameters: Sequence[Any] = (), *, words: str | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of a SELECT; `?` stands for a parameter. `words` are those that texts are searched for."""
 
-    @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """Begin a transaction of a writer; it is committed at the end, and repeated by the caller if it fails."""
-        yield NotImplemented
+    def write(self, work: Callable[[Transaction], _Result]) -> _Result:
+        """Call a function with a transaction, and commit it; repeat that if other writers make it fail."""
 
     def glob(self, column: str, pattern: str) -> tuple[str, str]:
         """Return a condition on a column for a pattern such as `release-*`, and its parameter."""

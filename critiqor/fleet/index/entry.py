@@ -1,11 +1,9 @@
-"""What is indexed of a run: its manifest, a diagnosis and the texts of its conversations, and the rows made from them."""
+"""What is indexed of a run: its manifest, a diagnosis and texts of its conversations, and the rows made from them."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 import uuid
-from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,11 +15,11 @@ from critiqor.fleet.index.rows import (
     IndexedRow,
     IndexedRun,
     IndexedSession,
+    IndexedTag,
     IndexedText,
 )
-from critiqor.fleet.index.texts import SearchText, conversation_texts, diagnosis_texts
-from critiqor.fleet.manifest import Manifest
-from critiqor.model import Event
+from critiqor.fleet.index.texts import SearchText, diagnosis_texts
+from critiqor.fleet.manifest import Manifest, rule_set_order
 from critiqor.model.diagnosis import Diagnosis, was_profiled
 from critiqor.model.formatting import format_sessions
 from critiqor.model.timestamps import iso_from_ms, ms_from_iso
@@ -32,7 +30,6 @@ MAX_LINE = 500
 """Maximum number of characters of a title, a headline, a claim or a reason."""
 MAX_ROWS = 500
 """Maximum number of sessions, findings or claims of a run that are indexed: the worst or first ones."""
-_DIGITS = re.compile(r"\d+")
 
 
 class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +39,7 @@ class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
     diagnosis: Diagnosis
     texts: tuple[SearchText, ...] = ()
     """Requests and answers of its conversations; nothing of a run of which only the structure was pushed."""
+    tags: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -63,18 +61,13 @@ class EntryRows(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[IndexedFinding]
     claims: list[IndexedClaim]
     costs: list[IndexedCost]
+    tags: list[IndexedTag]
     texts: list[IndexedText]
 
 
-def entry_of(manifest: Manifest, diagnosis: Diagnosis, events: Iterable[Event]) -> IndexEntry:
-    """Return the entry of a run. The events, in true order, are read once and only if they are searched."""
-    texts = conversation_texts(events) if manifest.content == "full" else ()
-    return IndexEntry(manifest=manifest, diagnosis=diagnosis, texts=texts)
-
-
 def rule_order(rule_set: str) -> str:
-    """Return a rule set in a form that sorts by age: its numbers have leading zeros."""
-    return _DIGITS.sub(lambda number: number[0].zfill(9), rule_set)
+    """Return a rule set as a text that sorts like `rule_set_order`: its numbers have leading zeros."""
+    return ".".join(f"{number:05}" for number in rule_set_order(rule_set))
 
 
 def rows_of(entry: IndexEntry) -> EntryRows:
@@ -161,6 +154,7 @@ def rows_of(entry: IndexEntry) -> EntryRows:
             )
             for place, each in enumerate(diagnosis.cost_analysis.per_model[:MAX_ROWS])
         ],
+        tags=[_cleaned(IndexedTag(**own, place=place, tag=tag[:MAX_NAME])) for place, tag in enumerate(entry.tags)],
         texts=[
             _cleaned(
                 IndexedText(

@@ -14,6 +14,7 @@ from critiqor.fleet.index.base import (
     SealedRun,
     Supersession,
     TenantError,
+    Transaction,
     columns_of,
     convert,
 )
@@ -98,7 +99,8 @@ class FleetIndex:
                 newest[key] = SealedRun(key=key, tenant=run.tenant, rule_order=run.rule_order, current=run.id)
         # In the same order in every writer: none waits for a row whose writer waits for this one.
         ordered = sorted(newest.values(), key=lambda row: (row.tenant, row.key))
-        with self._base.transaction() as transaction:
+
+        def write(transaction: Transaction) -> int:
             current = frozenset(transaction.take_newest(ordered).values())
             runs = [rows.run for rows in every.values()]
             added = transaction.insert_runs(sorted(runs, key=lambda run: (run.tenant, run.id)), current)
@@ -112,7 +114,9 @@ class FleetIndex:
             for table in list(TABLES)[1:]:
                 rows = [row for key, parts in every.items() if key in added for row in getattr(parts, table)]
                 transaction.insert(table, rows)
-        return len(added)
+            return len(added)
+
+        return self._base.write(write)
 
     def _refuse_other_tenants(self, every: Iterable[EntryRows]) -> None:
         if self.tenant is None:

@@ -16,8 +16,8 @@ def open_index(url: str | None, tenant: str | None = None) -> FleetIndex:
     """Open the index at `postgresql://…` or `sqlite:///FILE`, or without a URL the one in the user's data folder.
 
     Its tables are made or brought up to date. With a tenant, only the runs of that tenant are shown and taken; in
-    PostgreSQL the role decides, and it is an error if that is the role of another tenant. Raises an error that names the
-    next command if the index cannot be used.
+    PostgreSQL the role decides, and it is an error if it is that of another tenant. Raises an error that names the next
+    command if the index cannot be used.
     """
     if url is None or url.startswith(_FILE):
         file = default_file() if url is None else Path(url.removeprefix(_FILE)).expanduser()

@@ -32,6 +32,8 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
     """A part of a session key."""
     verdicts: tuple[Readiness, ...] = ()
+    tags: tuple[str, ...] = ()
+    """Tags that a run must have, all of them."""
     since_ms: int | None = None
     """The earliest beginning of a run, in milliseconds since 1970. Statistics count whole days."""
     until_ms: int | None = None
@@ -52,7 +54,8 @@ class Where(NamedTuple):
 
 def where(base: Base, query: RunQuery, *, by_day: bool = False) -> Where:
     """Return the condition of a query; `by_day` uses an index that has the day, but not the time."""
-    conditions, parameters = ["r.is_current"], []
+    conditions: list[str] = ["r.is_current"]
+    parameters: list[Any] = []
     for column, wanted in (("r.tenant", base.tenant), ("r.tenant", query.tenant)):
         if wanted is not None:
             conditions.append(f"{column} = ?")
@@ -75,6 +78,9 @@ def where(base: Base, query: RunQuery, *, by_day: bool = False) -> Where:
         found = f"{base.text_position}(s.session_key, ?) > 0"
         conditions.append(f"EXISTS (SELECT 1 FROM sessions s WHERE {_same_run('s')} AND {found})")
         parameters.append(query.session)
+    for tag in query.tags:
+        conditions.append(f"EXISTS (SELECT 1 FROM tags g WHERE {_same_run('g')} AND g.tag = ?)")
+        parameters.append(tag)
     if query.failure_type is not None:
         conditions.append(f"EXISTS (SELECT 1 FROM findings f WHERE {_same_run('f')} AND f.type = ?)")
         parameters.append(query.failure_type)

@@ -1,5 +1,5 @@
-"""The rows of the index, as they are written and read. The tables `runs`, `sessions`, `findings`, `claims`, `costs` and
-`texts` have a column for each field."""
+"""The rows of the index, as they are written and read. The tables `runs`, `sessions`, `findings`, `claims`, `costs`,
+`tags` and `texts` have a column for each field."""
 
 from __future__ import annotations
 
@@ -179,7 +179,18 @@ class IndexedText(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-IndexedRow = IndexedRun | IndexedSession | IndexedFinding | IndexedClaim | IndexedCost | IndexedText
+class IndexedTag(msgspec.Struct, frozen=True, kw_only=True):
+    """A tag that the user had given to a run when it was pushed."""
+
+    tenant: str
+    run_id: str
+    place: int
+    tag: str
+
+
+IndexedPart = IndexedSession | IndexedFinding | IndexedClaim | IndexedCost | IndexedTag | IndexedText
+"""A row that belongs to a row of `runs`."""
+IndexedRow = IndexedRun | IndexedPart
 
 
 class HostSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,12 +4,12 @@ A migration that was published is never changed: another one follows it.
 
     sealed_runs    which row of each sealed run is the current one: that of its newest rule set
     runs           a row for each sealed run and rule set
-    sessions, findings, claims, costs, texts    rows of a row of `runs`
+    sessions, findings, claims, costs, tags, texts    rows of a row of `runs`
     migrations     which of them were applied
 
-Row-level security in PostgreSQL: a role sees and writes the rows of one tenant, which the table `tenant_roles` names. Only
-the owner of the schema can write to that table, and the policies hold for the owner too (`FORCE`). They compare with
-`current_user`, which a role cannot change to one that it is not a member of.
+Row-level security in PostgreSQL: a role sees and writes the rows of one tenant, which the table `tenant_roles` names.
+Only the owner of the schema can write to that table, and the policies hold for the owner too (`FORCE`). They compare
+with `current_user`, which a role cannot change to one that it is not a member of.
 
 `texts` is searched through its policy. PostgreSQL evaluates a condition of a query before the policy of a table only if
 its operator is marked as leakproof, and `@@` is not: a search would read every text of the tenant. The policy contains
@@ -73,6 +73,10 @@ SQLITE_MIGRATIONS = (
         PRIMARY KEY (tenant, run_id, place)
     ) WITHOUT ROWID;
     CREATE INDEX costs_by_day ON costs (day);
+    CREATE TABLE tags (
+        tenant TEXT NOT NULL, run_id TEXT NOT NULL, place INTEGER NOT NULL, tag TEXT NOT NULL,
+        PRIMARY KEY (tenant, run_id, place)
+    ) WITHOUT ROWID;
     CREATE TABLE texts (
         number INTEGER PRIMARY KEY,
         tenant TEXT NOT NULL, run_id TEXT NOT NULL, place INTEGER NOT NULL, created_ms INTEGER NOT NULL,
@@ -87,7 +91,7 @@ SQLITE_MIGRATIONS = (
 """The statements of each migration of a SQLite file."""
 
 _TENANT = f"(SELECT own.tenant FROM {SCHEMA}.tenant_roles own WHERE own.role = current_user)"
-_TENANT_TABLES = ("sealed_runs", "runs", "sessions", "findings", "claims", "costs")
+_TENANT_TABLES = ("sealed_runs", "runs", "sessions", "findings", "claims", "costs", "tags")
 _NEVER = "'!''-'''::tsquery"
 """A search that every text matches: words consist of letters, digits and underscores."""
 _WORDS = f"coalesce(nullif(current_setting('critiqor.words', true), '')::tsquery, {_NEVER})"
@@ -164,6 +168,11 @@ POSTGRES_MIGRATIONS = (
         PRIMARY KEY (tenant, run_id, place)
     );
     CREATE INDEX costs_by_day ON {SCHEMA}.costs (tenant, day);
+    CREATE TABLE {SCHEMA}.tags (
+        tenant text COLLATE "C" NOT NULL, run_id uuid NOT NULL, place integer NOT NULL,
+        tag text COLLATE "C" NOT NULL,
+        PRIMARY KEY (tenant, run_id, place)
+    );
     CREATE TABLE {SCHEMA}.texts (
         tenant text COLLATE "C" NOT NULL, run_id uuid NOT NULL, place integer NOT NULL, created_ms bigint NOT NULL,
         kind text NOT NULL, source text NOT NULL, session_key text, text text NOT NULL, words tsvector NOT NULL,
@@ -195,4 +204,4 @@ GRANT INSERT ON {", ".join(f"{SCHEMA}.{table}" for table in (*_TENANT_TABLES, "t
 GRANT UPDATE ON {SCHEMA}.sealed_runs TO {{role}};
 GRANT UPDATE (is_current) ON {SCHEMA}.runs TO {{role}};
 """
-"""What the role of a tenant may do: read, add, and say which row is the current one. It cannot change or remove rows."""
+"""What the role of a tenant may do: read, add, and say which row is the current one. It cannot remove rows."""

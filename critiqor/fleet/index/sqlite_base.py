@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
 from critiqor.errors import BrokenRecordError
-from critiqor.fleet.index.base import IndexAwayError, NewerIndexError, SealedRun, Supersession
-from critiqor.fleet.index.rows import IndexedRow, IndexedRun
+from critiqor.fleet.errors import FleetUnavailableError
+from critiqor.fleet.index.base import SealedRun, Supersession, Transaction
+from critiqor.fleet.index.migration import check_version
+from critiqor.fleet.index.rows import IndexedPart, IndexedRun
 from critiqor.fleet.index.schema import SQLITE_MIGRATIONS
 from critiqor.model.timestamps import iso_from_ms, now_ms
 from critiqor.search.terms import Search
 from critiqor.storage.paths import FOLDER_MODE
 
 FILE_NAME = "fleet.sqlite"
+_Result = TypeVar("_Result")
 _BUSY_SECONDS = 60
 """How long a writer waits for the others."""
 
@@ -68,16 +71,16 @@ class SqliteBase:
         with self._errors(), self._lock:
             return self._base.execute(sql, parameters).fetchall()
 
-    @contextmanager
-    def transaction(self) -> Iterator[_Transaction]:
+    def write(self, work: Callable[[Transaction], _Result]) -> _Result:
         with self._errors(), self._lock:
             self._base.execute("BEGIN IMMEDIATE")
             try:
-                yield _Transaction(self._base)
+                result = work(_Transaction(self._base))
                 self._base.execute("COMMIT")
             except BaseException:
                 self._base.execute("ROLLBACK")
                 raise
+            return result
 
     def glob(self, column: str, pattern: str) -> tuple[str, str]:
         return f"{column} GLOB ?", pattern.replace("[!", "[^")
@@ -94,20 +97,15 @@ class SqliteBase:
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise IndexAwayError(f"the index {self.address} cannot be used: {error}", fix="try again in a moment") from error
+            raise FleetUnavailableError(
+                f"the index {self.address} cannot be used: {error}", fix="try again in a moment"
+            ) from error
         except sqlite3.DatabaseError as error:
             fix = f"rm {quote(self.address)} && critiqor fleet reindex"
             raise BrokenRecordError(f"the index {self.address} is damaged: {error}", fix=fix) from error
         except OSError as error:
             message = f"the index {self.address} cannot be used: {error.strerror}"
-            raise IndexAwayError(message, fix="make its folder writable, or set XDG_DATA_HOME") from error
-
-
-def check_version(version: int, known: int, address: str) -> None:
-    """Raise `NewerIndexError` if an index has more migrations than this version of Critiqor knows."""
-    if version > known:
-        message = f"the index {address} was made by a newer version of Critiqor: its tables are of version {version}"
-        raise NewerIndexError(f"{message}, and this one knows version {known}", fix="update Critiqor on this machine")
+            raise FleetUnavailableError(message, fix="make its folder writable, or set XDG_DATA_HOME") from error
 
 
 class _Transaction:
@@ -127,19 +125,19 @@ class _Transaction:
     def insert_runs(self, rows: Sequence[IndexedRun], current: frozenset[str]) -> set[str]:
         columns = IndexedRun.__struct_fields__
         sql = f"{_insert('runs', (*columns, 'is_current'))} ON CONFLICT DO NOTHING RETURNING id"
-        found = set()
+        found: set[str] = set()
         for row in rows:
             values = [*(getattr(row, name) for name in columns), row.id in current]
             found.update(each for [each] in self._base.execute(sql, values).fetchall())
         return found
 
-    def insert(self, table: str, rows: Sequence[IndexedRow]) -> None:
+    def insert(self, table: str, rows: Sequence[IndexedPart]) -> None:
         if not rows:
             return
         columns = rows[0].__struct_fields__
         self._base.executemany(_insert(table, columns), [[getattr(row, name) for name in columns] for row in rows])
         if table == "texts":
-            keys = {(row.tenant, row.run_id): None for row in rows}  # type: ignore[union-attr]
+            keys = {(row.tenant, row.run_id): None for row in rows}
             sql = "INSERT INTO words (rowid, text) SELECT number, text FROM texts WHERE tenant = ? AND run_id = ?"
             self._base.executemany(sql, list(keys))
 
@@ -153,5 +151,3 @@ class _Transaction:
 
 def _insert(table: str, columns: Sequence[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-
-

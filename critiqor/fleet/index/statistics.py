@@ -9,8 +9,8 @@ from critiqor.fleet.index.query import RunQuery, where
 from critiqor.fleet.index.rows import DayCost, DaySummary, FailureType, HostSummary
 from critiqor.model.diagnosis import READINESSES
 
-_VERDICTS = ", ".join(f"sum(CASE WHEN r.verdict = '{name}' THEN 1 ELSE 0 END) AS {name}" for name in READINESSES)
-_FIGURES = f"count(*) AS runs, {_VERDICTS}, sum(r.cost_usd) AS cost_usd, CAST(avg(r.trust) AS double precision) AS trust"
+_VERDICTS = ", ".join(f"sum(CASE WHEN r.verdict = '{name}' THEN 1 ELSE 0 END)" for name in READINESSES)
+_FIGURES = f"count(*), {_VERDICTS}, sum(r.cost_usd), CAST(avg(r.trust) AS double precision)"
 _FIGURE_NAMES = ("runs", *READINESSES, "cost_usd", "trust")
 
 
@@ -52,7 +52,7 @@ def versions(base: Base) -> dict[str, int]:
         f"SELECT r.openclaw_version, min(r.created_ms) FROM runs r WHERE {chosen.sql} "
         "AND r.openclaw_version IS NOT NULL GROUP BY r.openclaw_version ORDER BY 2 DESC"
     )
-    return dict(base.query(sql, chosen.parameters))  # type: ignore[arg-type]
+    return dict(base.query(sql, chosen.parameters))
 
 
 def failure_types(base: Base) -> list[FailureType]:
@@ -85,4 +85,5 @@ def _failure_type(base: Base, kind: str, run_id: str) -> FailureType:
     )
     own, parameters = ("", []) if base.tenant is None else (" AND f.tenant = ?", [base.tenant])
     [[runs]] = base.query(f"SELECT count(DISTINCT f.run_id) FROM findings f WHERE f.type = ?{own}", [kind, *parameters])
-    return convert((*first, runs), FailureType)
+    result: FailureType = convert((*first, runs), FailureType)
+    return result

@@ -1,7 +1,7 @@
 """The texts of a run that are searched in the index: request, final answers, titles of findings, claims.
 
-They are bounded, and come from evidence and diagnoses that were redacted before they were sealed. A run of which only the
-structure was pushed has none. PostgreSQL gets the words as `tsvector` and `tsquery`, made here by the rules of
+They are bounded, and come from evidence and diagnoses that were redacted before they were sealed. A run of which only
+the structure was pushed has none. PostgreSQL gets the words as `tsvector` and `tsquery`, made here by the rules of
 `critiqor.search.terms`: its own parsers split paths and names in other ways.
 """
 
