@@ -135,6 +135,16 @@ def _deliver_waiting(runs_dir: str) -> None:
         deliver_waiting(runs_dir)
 
 
+def store_option(function: _Function) -> _Function:
+    """Add --store."""
+    return click.option(
+        "--store",
+        "store_url",
+        metavar="URL",
+        help="Object store: file://, s3://, gs:// or az://.  [default: that of the table [fleet] of the settings]",
+    )(function)
+
+
 def json_option(function: _Function) -> _Function:
     """Add --json."""
     return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(function)
