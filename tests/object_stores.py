@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from support import PATIENCE_SECONDS, Runs, attached, recorded
+from support import PATIENCE_SECONDS, Fields, Runs, attached, recorded
 
 from critiqor.run.store import Run, RunStore
 from critiqor.session import complete_session
@@ -31,7 +31,7 @@ BUCKET = "fleet"
 def seal_small_run(runs: Runs, text: str = "Done: all tests pass.", **metadata: str) -> Run:
     """Record and seal a run with a few events."""
     run_id = runs.start(**metadata)
-    call = {"tool_name": "exec", "tool_call_id": "c1"}
+    call: Fields = {"tool_name": "exec", "tool_call_id": "c1"}
     runs.write(
         run_id,
         attached(),

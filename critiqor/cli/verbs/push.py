@@ -81,9 +81,10 @@ def push(
         else:
             report = push_runs(chosen, store, settings, allow, progress)
     answer("push", _data(report, store.url, settings, allow), "\n".join(_lines(report, store.url)), as_json=as_json)
-    if report.problem is not None:
-        say(f"{report.problem.message}\n  → {add_runs_dir(report.problem.fix or 'critiqor push')}")
-    failed = report.problem is not None or report.refused or report.waiting
+    for problem in (report.problem, report.index_problem):
+        if problem is not None:
+            say(f"{problem.message}\n  → {add_runs_dir(problem.fix or 'critiqor push')}")
+    failed = report.problem is not None or report.refused or report.waiting or report.unindexed
     ctx.exit(ExitCode.ERROR if failed else ExitCode.OK)
 
 
@@ -121,6 +122,7 @@ def _data(report: PushReport, url: str, settings: FleetSettings, allow: str) -> 
         "waiting": report.waiting,
         "unindexed": report.unindexed,
         "problem": report.problem.message if report.problem is not None else None,
+        "index_problem": report.index_problem.message if report.index_problem is not None else None,
     }
 
 

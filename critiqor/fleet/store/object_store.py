@@ -40,6 +40,8 @@ PART_BYTES = 8 << 20
 MAX_SMALL = 64 << 20
 """Largest object in bytes that is read into memory as a whole."""
 READ_THREADS = 8
+RETRIES = 5
+"""How often obstore repeats a request that fails with a server error or a broken connection."""
 ATTEMPTS = 4
 """Attempts of a request, each of which obstore repeats itself."""
 _BLOCK = 1 << 16
@@ -69,7 +71,7 @@ def open_store(url: str) -> FleetStore:
             "client_options": {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(seconds=60)}
             | ({"allow_http": True} if _is_on_loopback() else {}),
             "retry_config": {
-                "max_retries": 5,
+                "max_retries": RETRIES,
                 "retry_timeout": timedelta(seconds=60),
                 "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5)},
             },

@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from critiqor.errors import UsageError
 from critiqor.fleet.manifest import Content, Manifest
 from critiqor.model import now_ms
 from critiqor.storage import SessionPaths, exclusive, open_regular_file, write_bytes
@@ -83,7 +84,9 @@ class PushOutbox:
         """Return the runs of one step, oldest first."""
         folder = self._folder / step
         found = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-        return sorted((name for name in found if self._is_run(name)), key=run_order)
+        if step == "waiting":
+            found = [name for name in found if self._is_run(name)]
+        return sorted((name for name in found if not name.endswith(".tmp")), key=run_order)
 
     def has_work(self) -> bool:
         """Return whether a run waits to be stored or indexed. Cheap."""
@@ -160,13 +163,10 @@ class PushOutbox:
         write_bytes(self._folder / step / run_id, content)
 
     def _is_run(self, name: str) -> bool:
-        # Also of a run whose record is not written yet, or is lost.
-        return not name.endswith(".tmp") and (self._paths.has_run(name) or self._is_folder(name))
-
-    def _is_folder(self, name: str) -> bool:
+        """Return whether there is a run of that name, also one whose record is lost."""
         try:
             return self._paths.run_folder(name).is_dir()
-        except ValueError:
+        except UsageError:
             return False
 
     def _stored_path(self, run_id: str) -> Path:

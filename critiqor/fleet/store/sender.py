@@ -14,7 +14,7 @@ from typing import NamedTuple
 from critiqor.errors import CritiqorError
 from critiqor.fleet.errors import FleetUnavailableError
 from critiqor.fleet.settings import FleetSettings, Push
-from critiqor.fleet.store.indexing import index_runs
+from critiqor.fleet.store.indexing import index_stored
 from critiqor.fleet.store.object_store import FleetStore, open_store
 from critiqor.fleet.store.outbox import PushOutbox, SenderState
 from critiqor.fleet.store.storing import StoredRun, may_leave, store_run
@@ -51,7 +51,9 @@ class PushReport:
         self.unindexed = 0
         """Runs that are stored, and not in the index yet."""
         self.problem: CritiqorError | None = None
-        """Why the store or the index failed."""
+        """Why the store failed."""
+        self.index_problem: CritiqorError | None = None
+        """Why the index failed."""
 
 
 def push_runs(
@@ -82,27 +84,27 @@ class OutboxSender:
         report = PushReport()
         try:
             self._send(report)
-        except CritiqorError as error:  # the extra is not installed, the address is wrong, the index is away
+        except CritiqorError as error:  # the extra is not installed, or the address is wrong
             report.problem = error
-        state = self.outbox.state()
-        if report.problem is None:
+        state, problem = self.outbox.state(), report.problem or report.index_problem
+        if problem is None:
             if state.failures:
                 self.outbox.save_state(SenderState())
         else:
             now, failures = now_ms(), state.failures + 1
             retry_ms = now + back_off_ms(failures)
-            reason = report.problem.message
+            reason = problem.message
             self.outbox.save_state(SenderState(failures=failures, failed_ms=now, retry_ms=retry_ms, reason=reason))
         report.waiting = [name for name in self.outbox.names("waiting") if _is_sealed(self._runs.run(name))]
         report.unindexed = len(self.outbox.names("indexing"))
         return report
 
     def _send(self, report: PushReport) -> None:
-        self._index()
         waiting = [run for name in self.outbox.names("waiting") if _is_sealed(run := self._runs.run(name))]
-        store = open_store(self._settings.store or "") if waiting else None
+        if not waiting and not self.outbox.names("indexing"):
+            return
+        store = open_store(self._settings.store or "")
         for batch in _batches(waiting):
-            assert store is not None
             for run, result in _store_all(batch, store, self._settings, self._push):
                 _count(report, run, result)
                 self._remember(run, store, result)
@@ -110,7 +112,8 @@ class OutboxSender:
                     self._progress()
             if report.problem is not None:
                 return
-            self._index()
+            self._index(report, store)
+        self._index(report, store)
 
     def _remember(self, run: Run, store: FleetStore, result: _Result) -> None:
         if isinstance(result, StoredRun):
@@ -120,14 +123,16 @@ class OutboxSender:
         elif not isinstance(result, FleetUnavailableError):
             self.outbox.refuse(run.id, result.message)
 
-    def _index(self) -> None:
-        """Add stored runs to the index. Raise `CritiqorError` if it is away; they wait then."""
+    def _index(self, report: PushReport, store: FleetStore) -> None:
+        """Add stored runs to the index. If it is away, they wait, and the others are stored nevertheless."""
         names = self.outbox.names("indexing")
-        for start in range(0, len(names), BATCH):
-            runs = [self._runs.run(name) for name in names[start : start + BATCH]]
-            index_runs(runs, self._settings, self.outbox)
-            for run in runs:
-                self.outbox.forget("indexing", run.id)
+        if report.index_problem is not None:
+            return
+        try:
+            for start in range(0, len(names), BATCH):
+                index_stored(names[start : start + BATCH], store, self._settings, self.outbox)
+        except CritiqorError as error:
+            report.index_problem = error
 
 
 _Result = StoredRun | CritiqorError | None
@@ -189,5 +194,5 @@ def send_in_background(sender: OutboxSender, seconds: float) -> None:
                 report = sender.send()
         except TimeoutError:
             return  # another process sends
-        if report.problem is None and not report.waiting:
+        if not report.waiting and not report.unindexed:
             return
