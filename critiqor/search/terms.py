@@ -26,34 +26,35 @@ class Search:
     """A search."""
 
     def __init__(self, text: str) -> None:
-        chunks = (_split_words(chunk) for chunk in text[:MAX_SEARCH].split())
-        self._phrases = [words for words in chunks if words][:MAX_WORDS]
+        chunks = (split_words(chunk) for chunk in text[:MAX_SEARCH].split())
+        self.phrases = [words for words in chunks if words][:MAX_WORDS]
+        """The parts of each word, in lower case; the last part matches the beginning of a word."""
 
     def __bool__(self) -> bool:
-        return bool(self._phrases)
+        return bool(self.phrases)
 
     @property
     def expression(self) -> str:
         """The search for FTS5. Words contain only letters, digits and underscores, so nothing needs escaping."""
-        return " AND ".join(f'"{" ".join(words)}" *' for words in self._phrases)
+        return " AND ".join(f'"{" ".join(words)}" *' for words in self.phrases)
 
     @property
     def pattern(self) -> re.Pattern[str] | None:
         """A pattern that locates matches in a text; None for an empty search."""
-        phrases = sorted((r"\W+".join(map(re.escape, words)) for words in self._phrases), key=len, reverse=True)
+        phrases = sorted((r"\W+".join(map(re.escape, words)) for words in self.phrases), key=len, reverse=True)
         return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})", re.IGNORECASE) if phrases else None
 
     def matches(self, event: Event) -> bool:
         """Return whether an event matches the search."""
         text = searchable_text(event)
         lowered = text.lower()
-        if not all(word in lowered for words in self._phrases for word in words):
+        if not all(word in lowered for words in self.phrases for word in words):
             return False  # a fast check that excludes most events
-        words = _split_words(text)
-        return all(_contains(words, phrase) for phrase in self._phrases)
+        words = split_words(text)
+        return all(_contains(words, phrase) for phrase in self.phrases)
 
 
-def _split_words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a text in lower case."""
     return _WORD.findall(text.lower())
 
