@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,48 +14,11 @@ from typing import Any
 
 import psutil
 import pytest
+from fleet_cluster import Cluster, free_port
 from fleet_runs import Fleet, without_times
 from support import PATIENCE_SECONDS, critiqor_command, environment, run_critiqor, wait_until
 
 from critiqor.diagnosis import RULE_SET_VERSION
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-        return port
-
-
-class Cluster:
-    """A Dask scheduler and workers, each a process of its own without a nanny that would start it again."""
-
-    def __init__(self, home: Path, ends: ExitStack) -> None:
-        self._home = home
-        self._ends = ends
-        self.address = f"tcp://127.0.0.1:{free_port()}"
-        self.scheduler = self._start("scheduler", "--port", self.address.rpartition(":")[2], "--no-show")
-        self.workers: list[subprocess.Popen[bytes]] = []
-
-    def add_worker(self) -> None:
-        """Start a worker, which waits for the scheduler by itself."""
-        options = ("--no-nanny", "--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1")
-        local = ("--local-directory", str(self._home / f"worker-{len(self.workers)}"))
-        self.workers.append(self._start("worker", self.address, *options, *local))
-
-    def _start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        options = ("--host", "127.0.0.1", "--no-dashboard") if arguments[0] == "scheduler" else ()
-        log = self._ends.enter_context((self._home / "dask.log").open("ab"))
-        process = subprocess.Popen(
-            [sys.executable, "-m", "dask", *arguments, *options],
-            env=environment(self._home, DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="60s"),
-            cwd=self._home,
-            stdout=log,
-            stderr=log,
-        )
-        self._ends.callback(process.wait)
-        self._ends.callback(process.kill)
-        return process
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ never sees half of an export.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING
@@ -23,7 +23,9 @@ from critiqor.fleet.compute.selection import RunSelection
 from critiqor.fleet.errors import FleetUnavailableError, missing_extra
 from critiqor.fleet.manifest import Manifest
 from critiqor.fleet.store.diagnoses import read_latest_diagnosis
-from critiqor.fleet.store.stored_bundle import unpack_bundle
+from critiqor.fleet.store.stored_bundle import open_bundle, unpack_bundle
+from critiqor.model import Event
+from critiqor.storage.session_document import decode_event
 
 if TYPE_CHECKING:
     from critiqor.fleet.store.object_store import FleetStore
@@ -87,7 +89,7 @@ class _Exporter:
         self._tables = {table.name: PartitionedTable(folder, table) for table in tables}
 
     def export(self, store: FleetStore, selection: RunSelection, advance: Callable[[], None]) -> None:
-        for manifest in store.manifests():
+        for manifest in _in_order(store):
             if selection.has(manifest):
                 self._add_or_name(store, manifest)
             advance()
@@ -101,10 +103,10 @@ class _Exporter:
             self._add(store, manifest)
         except FleetUnavailableError:
             raise
-        except CritiqorError as error:
+        except (CritiqorError, KeyError, ValueError) as error:
             self._export.failed += 1
             if len(self._export.problems) < MAX_LISTED:
-                self._export.problems.append(RunProblem.of(manifest, error.message))
+                self._export.problems.append(RunProblem.of(manifest, str(error).partition("\n")[0]))
         else:
             self._export.runs += 1
 
@@ -112,10 +114,25 @@ class _Exporter:
         day, host, content = day_of(manifest), manifest.host_id, self._with_content
         diagnosis = read_latest_diagnosis(store, manifest)
         with TemporaryDirectory(prefix="critiqor-fleet-") as scratch:
-            # It is verified as a whole before the first row of it is written.
-            run = unpack_bundle(store, manifest, Path(scratch))
-            for event_day, row in event_rows(manifest, run.events(), with_content=content):
+            events = _events(store, manifest, Path(scratch))
+            for event_day, row in event_rows(manifest, events, with_content=content):
                 self._tables["events"].add(event_day, host, [row])
         self._tables["runs"].add(day, host, [run_row(manifest, diagnosis, with_content=content)])
         self._tables["findings"].add(day, host, finding_rows(manifest, diagnosis, with_content=content))
         self._tables["claims"].add(day, host, claim_rows(manifest, diagnosis, with_content=content))
+
+
+def _in_order(store: FleetStore) -> Iterator[Manifest]:
+    """Yield the manifests host by host, in order of time, so that rows of one day follow each other."""
+    hosts = {name.split("/")[1] for name in store.list("manifests") if name.count("/") == 2}
+    for host in sorted(hosts):
+        yield from sorted(store.manifests(host), key=lambda each: (each.timestamps.created_at, each.name))
+
+
+def _events(store: FleetStore, manifest: Manifest, scratch: Path) -> Iterator[Event]:
+    """Yield the events of a run. Raise `FleetError` before the first one if its bundle is damaged."""
+    if manifest.content == "full":
+        yield from unpack_bundle(store, manifest, scratch).events()
+        return
+    with open_bundle(store, manifest) as archive, archive.open(f"{manifest.run_id}/events.jsonl") as lines:
+        yield from map(decode_event, lines)

@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from critiqor.fleet.analytics.tables import Table
+from critiqor.fleet.errors import FleetError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_OPEN = 8
+MAX_OPEN = 4
 """Maximum number of files of a table that are open at a time."""
-GROUP_ROWS = 20_000
+GROUP_ROWS = 10_000
 """Rows of a row group."""
 GROUP_CHARACTERS = 8_000_000
 """Characters of the texts of a row group, after which it is written even if it has few rows."""
+
+_LIMIT = 1 << 63
 
 
 class PartitionedTable:
@@ -33,12 +36,15 @@ class PartitionedTable:
         self._folder = folder / table.name
         self._schema = table.schema()
         self._texts = [column.name for column in table.columns if column.is_content]
+        self._integers = [column.name for column in table.columns if column.type == "integer"]
+        self._numbers = [column.name for column in table.columns if column.type == "number"]
         self._open: dict[tuple[str, str], _Part] = {}
         """In the order of their last use."""
 
     def add(self, day: str, host: str, rows: Iterable[dict[str, Any]]) -> None:
-        """Add rows of a day and a host."""
+        """Add rows of a day and a host. Raise `FleetError` if a number does not fit into its column."""
         for row in rows:
+            self._check(row)
             part = self._open.pop((day, host), None) or self._begin(day, host)
             self._open[day, host] = part
             part.add(row, sum(len(row[name] or "") for name in self._texts))
@@ -48,6 +54,18 @@ class PartitionedTable:
         """Finish all files."""
         while self._open:
             self._finish_oldest()
+
+    def _check(self, row: dict[str, Any]) -> None:
+        """Check numbers, which others may have made up, before they make a whole row group fail."""
+        try:
+            for name in self._numbers:
+                if (number := row.get(name)) is not None:
+                    row[name] = float(number)
+            fits = all(-_LIMIT <= (row.get(name) or 0) < _LIMIT for name in self._integers)
+        except OverflowError:
+            fits = False
+        if not fits:
+            raise FleetError(f"{row['run_id']} has a number that does not fit into the table {self._folder.name}")
 
     def _begin(self, day: str, host: str) -> _Part:
         if len(self._open) >= MAX_OPEN:

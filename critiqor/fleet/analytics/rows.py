@@ -26,9 +26,13 @@ class DatedRow(NamedTuple):
 
 
 def event_rows(manifest: Manifest, events: Iterable[Event], *, with_content: bool) -> Iterator[DatedRow]:
-    """Yield a row for each event of a run: of the day on which it happened, or on which the run began if unknown."""
+    """Yield a row for each event of a run, of the day on which it happened.
+
+    An event whose time is unknown, or not one of the run, belongs to the day on which the run was created.
+    """
     ledger = Ledger()
     usual = day_of(manifest)
+    last = _day(ms_from_iso(manifest.sealed_at) or 0)
     run = _run_columns(manifest)
     for event in events:
         moment = ms_from_iso(event.timestamp)
@@ -47,7 +51,8 @@ def event_rows(manifest: Manifest, events: Iterable[Event], *, with_content: boo
         }
         if with_content:
             row |= {"error": event.error, "payload": msgspec.json.encode(event.payload).decode()}
-        yield DatedRow(usual if moment is None else _day(moment), row)
+        day = usual if moment is None else _day(moment)
+        yield DatedRow(day if usual <= day <= last else usual, row)
 
 
 def _usage(event: Event, ledger: Ledger) -> Row:
@@ -151,4 +156,4 @@ def _diagnosed_columns(manifest: Manifest, diagnosis: Diagnosis) -> Row:
 
 
 def _day(moment: int) -> str:
-    return f"{datetime.fromtimestamp(moment // 1000, UTC):%Y-%m-%d}"
+    return datetime.fromtimestamp(moment // 1000, UTC).date().isoformat()
