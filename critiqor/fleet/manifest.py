@@ -57,17 +57,27 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The name of the run in a store: `HOST/RUN-DIGEST`."""
-        return f"{self.host_id}/{self.run_id}-{seal_digits(self.seal)[:DIGEST_LENGTH]}"
+        return stored_name(self.host_id, self.run_id, self.seal)
 
     @property
     def manifest_path(self) -> str:
         """The name of the object that holds this manifest."""
-        return f"manifests/{self.name}.json"
+        return manifest_name(self.host_id, self.run_id, self.seal)
 
     @property
     def bundle_path(self) -> str:
         """The name of the object that holds the files of the run."""
         return f"bundles/{self.name}.zip"
+
+
+def stored_name(host: str, run_id: str, seal: str) -> str:
+    """Return the name of a run in a store: `HOST/RUN-DIGEST`."""
+    return f"{host}/{run_id}-{seal_digits(seal)[:DIGEST_LENGTH]}"
+
+
+def manifest_name(host: str, run_id: str, seal: str) -> str:
+    """Return the name of the object that holds the manifest of a run."""
+    return f"manifests/{stored_name(host, run_id, seal)}.json"
 
 
 def decode_manifest(data: bytes, path: str) -> Manifest:

@@ -185,6 +185,14 @@ def write_json(path: str | Path, document: Any) -> None:
     write_bytes(Path(path), msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
 
+def make_folder(folder: Path) -> None:
+    """Create a folder and those above it, for the user only, and durably: a file in it must survive a crash."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True, mode=FOLDER_MODE)
+        sync_folder(folder.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Write the names in a folder to disk: new and renamed files in it survive a crash of the system."""
     descriptor = os.open(folder, os.O_RDONLY)

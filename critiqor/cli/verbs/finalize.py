@@ -38,18 +38,22 @@ def finalize(
     evidence is the same.
 
     The contracts of the policy are checked, too. The findings are sent to the channels of the settings, if there are
-    any. With a terminal and a display, and outside CI, the dashboard opens afterwards.
+    any, and the run is pushed to the store of the settings in the background, if there is one. With a terminal and a
+    display, and outside CI, the dashboard opens afterwards.
     """
     from critiqor.cli.alerts import announce_findings, expect_alerts
     from critiqor.cli.garbage import paused_collection
     from critiqor.cli.progress import finalize_progress
+    from critiqor.cli.pushing import expect_push, push_in_background
     from critiqor.cli.texts.show import run_summary
+    from critiqor.model import iso_from_ms, now_ms
     from critiqor.run.store import RunStore
     from critiqor.run.view import RunView
     from critiqor.session import complete_session
 
     contracts = read_policy_option(policy_file).contracts
     notifier = expect_alerts(run, runs_dir, policy_file, slot)
+    is_pushed, began = expect_push(run, runs_dir, slot), iso_from_ms(now_ms())
     with paused_collection(), finalize_progress(run, runs_dir, slot) as observe:
         record = complete_session(run, runs_dir, observe, contracts, slot)
     run_id: str = record["run_id"]
@@ -63,6 +67,8 @@ def finalize(
         say(f"{run_id} had been finalized before, so these contracts were not checked\n  → {again}")
     if notifier is not None:
         announce_findings(view.run, notifier)
+    if is_pushed:
+        push_in_background(view.run, began)
     warn_if_unsigned(view.run)
     warn_if_running(run_id, runs_dir)
     _apply_retention(view.run)

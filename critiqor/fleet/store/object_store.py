@@ -12,6 +12,7 @@ the next one if it is complete, and replaced with the same bytes otherwise.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import os
 import time
@@ -26,6 +27,7 @@ from urllib.parse import urlsplit
 from critiqor.errors import UsageError
 from critiqor.fleet.errors import FleetError, FleetUnavailableError, missing_extra
 from critiqor.fleet.manifest import Manifest, decode_manifest
+from critiqor.model.evidence import SealedFile
 from critiqor.storage.paths import FOLDER_MODE
 
 if TYPE_CHECKING:
@@ -112,27 +114,31 @@ class FleetStore:
         """What is in the store and cannot be used, one sentence each."""
         self._store = store
 
-    def create(self, path: str, content: bytes | Path) -> bool:
-        """Create an object from bytes or a file. Return False if there is one of that name, which stays as it is."""
-        if isinstance(content, Path):
-            if content.stat().st_size > MAX_SINGLE:
-                return self._create_large(path, content)
-            content = content.read_bytes()
-        data = content
-        return self._creating(lambda: self._store.put(path, data, mode="create", use_multipart=False), f"create {path}")
+    def create(self, path: str, content: bytes) -> bool:
+        """Create an object. Return False if there is one of that name, which stays as it is."""
+        put = self._store.put
+        try:
+            return self._creating(lambda: put(path, content, mode="create", use_multipart=False), f"create {path}")
+        except FileNotFoundError as error:
+            raise self._missing(error) from error
 
-    def _create_large(self, path: str, file: Path) -> bool:
-        from critiqor.storage.seals.digests import file_digest
+    def create_from_file(self, path: str, file: BinaryIO, size: int, digest: str) -> bool:
+        """Create an object from a file of that size and digest, in parts if it is large.
 
+        Return False if there is one of that name, which stays as it is.
+        """
+        if size <= MAX_SINGLE:
+            file.seek(0)
+            return self.create(path, file.read())
         if self.exists(path):
             return False
-        upload = f"uploads/{file_digest(file)}"
+        upload = f"uploads/{digest.removeprefix('sha256:')}"
         for _ in range(ATTEMPTS):
-            if self.size(upload) != file.stat().st_size:
-                self._try(
-                    lambda: self._store.put(upload, file, use_multipart=True, chunk_size=PART_BYTES, max_concurrency=4),
-                    f"create {path}",
-                )
+            try:
+                if self.size(upload) != size:
+                    self._try(lambda: self._upload(upload, file), f"create {path}")
+            except FileNotFoundError as error:
+                raise self._missing(error) from error
             try:
                 is_new = self._creating(lambda: self._store.copy(upload, path, overwrite=False), f"create {path}")
             except FileNotFoundError:
@@ -144,6 +150,10 @@ class FleetStore:
                 self._try(lambda: self._store.delete(upload), f"delete {upload}")
             return is_new
         raise FleetUnavailableError(f"{path} could not be created in {self.url}")
+
+    def _upload(self, path: str, file: BinaryIO) -> None:
+        file.seek(0)
+        self._store.put(path, file, use_multipart=True, chunk_size=PART_BYTES, max_concurrency=4)
 
     def read(self, path: str, limit: int = MAX_SMALL) -> bytes:
         """Return the content of an object. Raise `FleetError` if it is missing or has more bytes than the limit."""
@@ -164,14 +174,27 @@ class FleetStore:
             raise FleetError(f"{path} in {self.url} is larger than the {limit:,} bytes that it may have")
         return bytes(found.bytes())
 
-    def pieces(self, path: str) -> Iterator[bytes]:
-        """Yield the content of an object in pieces. A broken connection is continued where it broke."""
-        size = self.size(path)
-        if size is None:
+    def pieces(self, path: str, size: int | None = None) -> Iterator[bytes]:
+        """Yield the content of an object in pieces, which are requests of their own.
+
+        `size` is how large the object should be; one that is larger is read in whole.
+        """
+        if size is not None and size <= PART_BYTES:
+            yield self.read(path)
+            return
+        found = self.size(path)
+        if found is None:
             raise FleetError(f"there is no {path} in {self.url}")
-        for start in range(0, size, PART_BYTES):
-            end = min(size, start + PART_BYTES)
-            yield self.read_range(path, start, end)
+        for start in range(0, found, PART_BYTES):
+            yield self.read_range(path, start, min(found, start + PART_BYTES))
+
+    def sealed_file(self, path: str, size: int | None = None) -> SealedFile:
+        """Read an object, and return its size and digest. `size` is how large it should be."""
+        digest, found = hashlib.sha256(), 0
+        for piece in self.pieces(path, size):
+            digest.update(piece)
+            found += len(piece)
+        return SealedFile(found, f"sha256:{digest.hexdigest()}")
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
         """Return a part of an object."""
@@ -218,7 +241,10 @@ class FleetStore:
 
     def check(self) -> None:
         """Raise `FleetError` if the store cannot be reached or its content may not be listed."""
-        self._try(lambda: next(iter(self._store.list("manifests", chunk_size=1)), None), "list manifests")
+        try:
+            self._try(lambda: next(iter(self._store.list("manifests", chunk_size=1)), None), "list manifests")
+        except FileNotFoundError as error:
+            raise self._missing(error) from error
 
     def manifests(self, host: str | None = None) -> Iterator[Manifest]:
         """Yield the manifests of a host, or of all. What cannot be used is added to `problems` and left out."""
@@ -256,6 +282,10 @@ class FleetStore:
             return False
         return True
 
+    def _missing(self, error: Exception) -> FleetUnavailableError:
+        message = f"the store {self.url} does not exist: {_reason(error)}"
+        return FleetUnavailableError(message, fix="create the bucket, or correct its name with critiqor fleet init")
+
     def _try(self, request: Callable[[], _Result], action: str) -> _Result:
         """Make a request, and repeat it with back-off while the store fails.
 
@@ -280,13 +310,14 @@ class FleetStore:
         refused = (
             exceptions.PermissionDeniedError,
             exceptions.UnauthenticatedError,
-            exceptions.InvalidPathError,
             exceptions.NotSupportedError,
             PermissionError,
         )
         message = f"the store {self.url} failed to {action}: {_reason(error)}"
+        if isinstance(error, exceptions.InvalidPathError):
+            raise FleetError(message) from error
         if isinstance(error, refused):
-            raise FleetError(message, fix="check the credentials and the rights of the store") from error
+            raise FleetUnavailableError(message, fix="check the credentials and the rights of the store") from error
         if attempt >= ATTEMPTS or _is_unreachable(error):
             raise FleetUnavailableError(message, fix="critiqor push   (when the store can be reached)") from error
         time.sleep(0.2 * 2**attempt)

@@ -162,7 +162,7 @@ def _unpack(store: FleetStore, manifest: Manifest, paths: SessionPaths) -> RunHe
     run.folder.mkdir(mode=FOLDER_MODE)
     with tempfile.TemporaryFile(dir=paths.runs_dir) as file:
         digest, size = hashlib.sha256(), 0
-        for piece in store.pieces(manifest.bundle_path):
+        for piece in store.pieces(manifest.bundle_path, manifest.bundle_size):
             digest.update(piece)
             size += len(piece)
             file.write(piece)
@@ -215,6 +215,8 @@ def _check(archive: zipfile.ZipFile, manifest: Manifest) -> None:
     known = {f"{manifest.run_id}/{name}" for name in (*_FILES, *_OTHER)}
     if len(set(names)) != len(names) or not known.issuperset(names):
         raise ValueError("it contains files that no bundle has, or one of them twice")
+    if (f"{manifest.run_id}/session.json" in names) != (manifest.content == "full"):
+        raise ValueError("its content is not the one that its manifest states")
     if sum(info.file_size for info in archive.infolist()) > max(MIN_ALLOWED, MAX_RATIO * manifest.bundle_size):
         raise ValueError("it has more content than an archive of its size can have")
 
