@@ -9,6 +9,8 @@ import click
 SUBCOMMANDS = {
     "init": "Set up where this machine stores runs, and which of them leave it.",
     "status": "Show the settings, and what waits to be stored or indexed.",
+    "reindex": "Add to the index what is in the store and missing in it.",
+    "tenants": "Manage the roles of tenants in a PostgreSQL index.",
 }
 """Every subcommand with its summary, in the order of the help page."""
 
