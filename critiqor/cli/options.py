@@ -168,6 +168,26 @@ def where_option(function: _Function) -> _Function:
     )(function)
 
 
+def index_option(function: _Function) -> _Function:
+    """Add --index."""
+    return click.option(
+        "--index",
+        "index_url",
+        metavar="URL",
+        help="Index of the fleet: postgresql://… or sqlite:///FILE.  "
+        "[default: that of the table [fleet] of the settings, else a file of the user]",
+    )(function)
+
+
+def fleet_option(function: _Function) -> _Function:
+    """Add --fleet."""
+    return click.option(
+        "--fleet",
+        is_flag=True,
+        help="The runs of all hosts, from the index of the fleet, instead of those of the folder.",
+    )(function)
+
+
 def json_option(function: _Function) -> _Function:
     """Add --json."""
     return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(function)

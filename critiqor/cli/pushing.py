@@ -112,4 +112,6 @@ def _pushing_settings() -> FleetSettings | None:
 def _is_installed() -> bool:
     from importlib.util import find_spec
 
-    return find_spec("obstore") is not None
+    with contextlib.suppress(ImportError):
+        return find_spec("obstore") is not None
+    return False

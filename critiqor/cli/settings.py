@@ -51,7 +51,7 @@ _SUBCOMMANDS = {
     "lab": ("run", "from-run"),
     "policy": ("test",),
     "notify": ("test", "flush"),
-    "fleet": ("init", "status"),
+    "fleet": ("init", "status", "reindex"),
 }
 
 

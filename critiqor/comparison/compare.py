@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from critiqor.comparison.causes import CauseGroup, causes_of
-from critiqor.comparison.figures import Figures, estimate_note, figures_of, session_note
+from critiqor.comparison.figures import Figures, diagnose_command, estimate_note, figures_of, session_note, show_command
 from critiqor.diagnosis.scoring import RECORDER_TYPES
 from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity, severity_rank, was_profiled
 from critiqor.model.formatting import counted, list_names
@@ -126,7 +126,7 @@ def compare(before: Diagnosis, after: Diagnosis, unproven: Sequence[str] = ()) -
 
 def _obstacles(before: Diagnosis, after: Diagnosis) -> list[str]:
     obstacles = [
-        f"{why_unobserved(run)} in {run.run_id}, so it has no trust score (see critiqor show {run.run_id})"
+        f"{why_unobserved(run)} in {run.run_id}, so it has no trust score (see {show_command(run.run_id)})"
         for run in (before, after)
         if run.trust_score is None
     ]
@@ -134,7 +134,7 @@ def _obstacles(before: Diagnosis, after: Diagnosis) -> list[str]:
         obstacles.append(
             f"{before.run_id} was diagnosed with rule set {before.rule_set_version} and {after.run_id} with rule set "
             f"{after.rule_set_version}; diagnose both again with the current rules: "
-            f"critiqor diagnose {before.run_id}, critiqor diagnose {after.run_id}"
+            f"{', '.join(dict.fromkeys(map(diagnose_command, (before.run_id, after.run_id))))}"
         )
     return obstacles
 

@@ -90,9 +90,14 @@ def _texts(value: Any) -> Iterator[str]:
 def matching_excerpt(event: Event, text: str) -> str:
     """Return the part of an event around the first match of a search, on one line."""
     content = "\n".join(part for part in (event.error, *_texts(event.payload)) if part)[:MAX_LOCATED]
+    return excerpt_around(content, text) if content else excerpt(searchable_text(event), MAX_SHOWN)
+
+
+def excerpt_around(content: str, text: str) -> str:
+    """Return the part of a text around the first match of a search, on one line."""
     pattern = Search(text).pattern
     match = pattern.search(content) if pattern is not None else None
     if match is None:
-        return excerpt(content or searchable_text(event), MAX_SHOWN)
+        return excerpt(content, MAX_SHOWN)
     start = max(content.rfind("\n", 0, match.start()) + 1, match.start() - 60)
     return excerpt(content[start:], MAX_SHOWN)

@@ -28,7 +28,7 @@ def fleet(tmp_path: Path) -> Fleet:
 
 
 def rows(sql: str) -> list[tuple[Any, ...]]:
-    return duckdb.sql(sql).fetchall()
+    return duckdb.execute(sql).fetchall()
 
 
 def table(folder: Path, name: str) -> str:

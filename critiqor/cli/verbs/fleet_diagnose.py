@@ -90,7 +90,10 @@ def _lines(report: ChangeReport) -> list[str]:
         lines += ["", "not diagnosed:"]
         lines += [f"  {each.host_id}/{each.run_id}: {each.problem}" for each in report.problems[:SHOWN]]
         lines += _more(report.failed)
-    return [*lines, *(f"left out: {each}" for each in report.unusable[:SHOWN])]
+    lines += [f"left out: {each}" for each in report.unusable[:SHOWN]]
+    if report.diagnosed:
+        lines.append("Next: critiqor fleet reindex   for lists and pages that show the new verdicts")
+    return lines
 
 
 def _more(number: int) -> list[str]:

@@ -44,13 +44,12 @@ class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> str:
         """The id of its row in the table `runs`."""
-        return _key(self.sealed_key, self.diagnosis.rule_set_version)
+        return entry_key(self.manifest, self.diagnosis.rule_set_version)
 
     @property
     def sealed_key(self) -> str:
         """The id of the sealed run, whatever the rule set."""
-        manifest = self.manifest
-        return _key(manifest.metadata.tenant_id, manifest.host_id, manifest.run_id, manifest.seal)
+        return _sealed_key(self.manifest)
 
 
 class EntryRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +62,15 @@ class EntryRows(msgspec.Struct, frozen=True, kw_only=True):
     costs: list[IndexedCost]
     tags: list[IndexedTag]
     texts: list[IndexedText]
+
+
+def entry_key(manifest: Manifest, rule_set: str) -> str:
+    """Return the id of the row in the table `runs` for a diagnosis of a run."""
+    return _key(_sealed_key(manifest), rule_set)
+
+
+def _sealed_key(manifest: Manifest) -> str:
+    return _key(manifest.metadata.tenant_id, manifest.host_id, manifest.run_id, manifest.seal)
 
 
 def rule_order(rule_set: str) -> str:

@@ -32,6 +32,7 @@ from critiqor.fleet.index.rows import (
     IndexedText,
     TextHits,
 )
+from critiqor.fleet.index.standing import RunStanding, standing_of
 from critiqor.search.terms import Search
 
 BATCH = 200
@@ -201,13 +202,32 @@ class FleetIndex:
         """Return the versions of OpenClaw in the fleet with the time of their first run, the newest version first."""
         return statistics.versions(self._base)
 
-    def failure_types(self) -> list[FailureType]:
-        """Return all failure types with their first occurrence, the newest first."""
-        return statistics.failure_types(self._base)
+    def new_failure_types(self, since_ms: int) -> list[FailureType]:
+        """Return the failure types that no run before a time has, the newest first; `versions` has the times."""
+        return statistics.new_failure_types(self._base, since_ms)
 
-    def new_failure_types(self, since: int) -> list[FailureType]:
-        """Return the failure types that no run before a time has, in milliseconds since 1970; `versions` has times."""
-        return [each for each in self.failure_types() if each.first_ms >= since]
+    def standing(self, run: IndexedRun) -> RunStanding:
+        """Return how a run compares with the others of its tenant, benchmark, difficulty and rule set."""
+        return standing_of(self._base, run)
+
+    def findings_of(self, runs: Sequence[IndexedRun]) -> dict[str, list[IndexedFinding]]:
+        """Return the findings of Critiqor's own detectors in many runs, by the ids of their rows."""
+        found: dict[str, list[IndexedFinding]] = {}
+        if runs:
+            sql = (
+                f"SELECT {columns_of(IndexedFinding, 'f')} FROM findings f "
+                f"WHERE f.run_id IN ({', '.join('?' * len(runs))}) AND f.extension IS NULL ORDER BY f.run_id, f.place"
+            )
+            for row in self._base.query(sql, [run.id for run in runs]):
+                finding: IndexedFinding = convert(row, IndexedFinding)
+                found.setdefault(finding.run_id, []).append(finding)
+        return found
+
+    def tenants(self, agent: str) -> list[str]:
+        """Return the tenants that have runs of an agent, by name."""
+        chosen = where(self._base, RunQuery())
+        sql = f"SELECT DISTINCT r.tenant FROM runs r WHERE {chosen.sql} AND r.agent = ? ORDER BY r.tenant"
+        return [tenant for [tenant] in self._base.query(sql, [*chosen.parameters, agent])]
 
     def search(self, words: str, limit: int = 100) -> list[TextHits]:
         """Return the runs with a text that contains all words, the newest first, by the rules of `critiqor search`."""

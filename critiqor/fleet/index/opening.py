@@ -12,6 +12,11 @@ _POSTGRES = ("postgresql://", "postgres://")
 _FILE = "sqlite://"
 
 
+def is_postgres(url: str) -> bool:
+    """Return whether the address of an index is one of PostgreSQL."""
+    return url.startswith(_POSTGRES)
+
+
 def open_index(url: str | None, tenant: str | None = None) -> FleetIndex:
     """Open the index at `postgresql://…` or `sqlite:///FILE`, or without a URL the one in the user's data folder.
 
@@ -22,7 +27,7 @@ def open_index(url: str | None, tenant: str | None = None) -> FleetIndex:
     if url is None or url.startswith(_FILE):
         file = default_file() if url is None else Path(url.removeprefix(_FILE)).expanduser()
         return FleetIndex(SqliteBase(file, tenant))
-    if url.startswith(_POSTGRES):
+    if is_postgres(url):
         from critiqor.fleet.index.postgres_base import PostgresBase
 
         return FleetIndex(PostgresBase(url, tenant))

@@ -86,7 +86,7 @@ class PostgresBase:
             message = (
                 f"the role {role} of the index {self.address} belongs to no tenant, and can neither read nor write"
             )
-            raise TenantError(message, fix=f"critiqor fleet tenants add {wanted or 'default'} --role {role}")
+            raise TenantError(message, fix=f"critiqor fleet tenants add {wanted or 'default'} --role ROLE")
         if wanted is not None and wanted != tenant:
             message = f"the role {role} of the index {self.address} belongs to tenant {tenant!r}, not to {wanted!r}"
             raise TenantError(message, fix=f"critiqor fleet tenants add {wanted} --role ROLE")

@@ -28,6 +28,8 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A pattern of hosts, such as `build-*`."""
     agent: str | None = None
     """A pattern of agents, such as `release-*`."""
+    agent_id: str | None = None
+    """The name of an agent, which is no pattern."""
     tenant: str | None = None
     session: str | None = None
     """A part of a session key."""
@@ -56,7 +58,8 @@ def where(base: Base, query: RunQuery, *, by_day: bool = False) -> Where:
     """Return the condition of a query; `by_day` uses an index that has the day, but not the time."""
     conditions: list[str] = ["r.is_current"]
     parameters: list[Any] = []
-    for column, wanted in (("r.tenant", base.tenant), ("r.tenant", query.tenant)):
+    exact = (("r.tenant", base.tenant), ("r.tenant", query.tenant), ("r.agent", query.agent_id))
+    for column, wanted in exact:
         if wanted is not None:
             conditions.append(f"{column} = ?")
             parameters.append(wanted)

@@ -11,6 +11,7 @@ from critiqor.model.diagnosis import READINESSES
 
 _VERDICTS = ", ".join(f"sum(CASE WHEN r.verdict = '{name}' THEN 1 ELSE 0 END)" for name in READINESSES)
 _FIGURES = f"count(*), {_VERDICTS}, sum(r.cost_usd), CAST(avg(r.trust) AS double precision)"
+_CURRENT_FINDINGS = "findings f JOIN runs r ON r.tenant = f.tenant AND r.id = f.run_id"
 _FIGURE_NAMES = ("runs", *READINESSES, "cost_usd", "trust")
 
 
@@ -55,8 +56,8 @@ def versions(base: Base) -> dict[str, int]:
     return dict(base.query(sql, chosen.parameters))
 
 
-def failure_types(base: Base) -> list[FailureType]:
-    """Return the failure types with their first occurrence, the newest first.
+def new_failure_types(base: Base, since_ms: int) -> list[FailureType]:
+    """Return the failure types whose first occurrence is not before a time, the newest first.
 
     There are few types and many findings. The types are found by one look at an index for each of them, and so are
     their first findings: the time does not grow with the number of runs.
@@ -65,25 +66,31 @@ def failure_types(base: Base) -> list[FailureType]:
     first = f"SELECT min(f.type) FROM findings f WHERE true{own}"
     following = f"SELECT (SELECT min(f.type) FROM findings f WHERE f.type > types.type{own})"
     earliest = (
-        "SELECT f.run_id FROM findings f JOIN runs r ON r.tenant = f.tenant AND r.id = f.run_id "
+        f"SELECT f.run_id FROM {_CURRENT_FINDINGS} "
         f"WHERE f.type = types.type{own} AND r.is_current ORDER BY f.created_ms, f.run_id LIMIT 1"
     )
     sql = (
         f"WITH RECURSIVE types (type) AS ({first} UNION ALL {following} FROM types WHERE types.type IS NOT NULL) "
         f"SELECT types.type, ({earliest}) FROM types WHERE types.type IS NOT NULL"
     )
-    found = [(kind, run) for kind, run in base.query(sql, parameters * 3) if run is not None]
-    return sorted((_failure_type(base, kind, run) for kind, run in found), key=lambda each: (-each.first_ms, each.type))
+    found = [
+        _failure_type(base, kind, run, since_ms) for kind, run in base.query(sql, parameters * 3) if run is not None
+    ]
+    return sorted((each for each in found if each is not None), key=lambda each: (-each.first_ms, each.type))
 
 
-def _failure_type(base: Base, kind: str, run_id: str) -> FailureType:
-    [first] = base.query(
+def _failure_type(base: Base, kind: str, run_id: str, since_ms: int) -> FailureType | None:
+    found = base.query(
         "SELECT f.type, f.created_ms, r.host, r.run, r.seal, r.agent, f.title "
-        "FROM findings f JOIN runs r ON r.tenant = f.tenant AND r.id = f.run_id "
-        "WHERE f.run_id = ? AND f.type = ? ORDER BY f.place LIMIT 1",
-        [run_id, kind],
+        f"FROM {_CURRENT_FINDINGS} WHERE f.run_id = ? AND f.type = ? AND f.created_ms >= ? ORDER BY f.place LIMIT 1",
+        [run_id, kind, since_ms],
     )
+    if not found:
+        return None
     own, parameters = ("", []) if base.tenant is None else (" AND f.tenant = ?", [base.tenant])
-    [[runs]] = base.query(f"SELECT count(DISTINCT f.run_id) FROM findings f WHERE f.type = ?{own}", [kind, *parameters])
-    result: FailureType = convert((*first, runs), FailureType)
+    [[runs]] = base.query(
+        f"SELECT count(DISTINCT f.run_id) FROM {_CURRENT_FINDINGS} WHERE f.type = ? AND r.is_current{own}",
+        [kind, *parameters],
+    )
+    result: FailureType = convert((*found[0], runs), FailureType)
     return result

@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import io
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +48,10 @@ ATTEMPTS = 4
 _BLOCK = 1 << 16
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT")
+_REQUEST = re.compile(
+    r"Error performing (?P<method>[A-Z]+) (?P<url>[^\s?]+)\S* in [^,]*?"
+    r"(?:, after (?P<retries>\d+) retries,.*?)? +- (?P<cause>.*)"
+)
 _Result = TypeVar("_Result")
 
 
@@ -373,8 +378,11 @@ def _is_unreachable(error: Exception) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of an error; the others are the structure of the Rust error."""
+    """Return what an error says in one line, without the structure of the Rust error and without parameters."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:400]
+    line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    if found := _REQUEST.search(line):
+        retries = f" after {found['retries']} retries" if found["retries"] else ""
+        line = f"{found['method']} {found['url']} failed{retries}: {found['cause']}"
+    return line[:400]
