@@ -24,6 +24,7 @@ from critiqor.errors import UsageError
 from critiqor.fleet.compute.changes import ChangeReport
 from critiqor.fleet.compute.rediagnosis import Problem, RunTask, diagnose_store, rediagnose
 from critiqor.fleet.compute.selection import FIELDS, RunSelection
+from critiqor.fleet.index.opening import open_index
 from critiqor.fleet.manifest import diagnosis_path
 from critiqor.model import Diagnosis
 
@@ -208,3 +209,11 @@ def test_a_stored_diagnosis_is_sealed_as_that_of_a_host(fleet: Fleet) -> None:
     run = fleet.runs[fleet.manifests[0].seal]
     run.diagnosis_path.write_bytes(stored)
     assert run.diagnosis == msgspec.json.decode(stored, type=Diagnosis)
+
+
+def test_the_index_takes_later_diagnoses_from_the_store(fleet: Fleet, tmp_path: Path, cli: Cli) -> None:
+    report_on(fleet)
+    index = f"sqlite:///{tmp_path}/index.sqlite"
+    assert cli("fleet", "reindex", "--store", fleet.url, "--index", index, "--json").data["added"] == 12
+    with open_index(index) as opened:
+        assert [each.rule_set for each in opened.runs()] == [RULE_SET_VERSION] * 6
