@@ -227,6 +227,7 @@ def main() -> None:
         cluster = Cluster(folder, ends)
         for _ in range(options.workers):
             cluster.add_worker()
+        cluster.wait_for_workers()
         measure(runs, folder / "store", cluster, options.runs, options.workers)
 
 

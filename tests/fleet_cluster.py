@@ -5,10 +5,11 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from support import environment
+from support import PATIENCE_SECONDS, environment
 
 
 def free_port() -> int:
@@ -33,6 +34,17 @@ class Cluster:
         options = ("--no-nanny", "--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1")
         local = ("--local-directory", str(self._home / f"worker-{len(self.workers)}"))
         self.workers.append(self._start("worker", self.address, *options, *local))
+
+    def wait_for_workers(self) -> None:
+        """Wait until the scheduler knows all workers that were started."""
+        deadline = time.monotonic() + 4 * PATIENCE_SECONDS
+        while not self._knows_workers():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def _knows_workers(self) -> bool:
+        log = (self._home / "dask.log").read_text()
+        return "Scheduler at:" in log and log.count("Register worker") >= len(self.workers)
 
     def _start(self, *arguments: str) -> subprocess.Popen[bytes]:
         options = ("--host", "127.0.0.1", "--no-dashboard") if arguments[0] == "scheduler" else ()

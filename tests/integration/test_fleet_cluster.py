@@ -16,7 +16,8 @@ import psutil
 import pytest
 from fleet_cluster import Cluster, free_port
 from fleet_runs import Fleet, without_times
-from support import PATIENCE_SECONDS, critiqor_command, environment, run_critiqor, wait_until
+from support import PATIENCE_SECONDS, critiqor_command, environment, wait_until
+from terminal import shown
 
 from critiqor.diagnosis import RULE_SET_VERSION
 
@@ -51,10 +52,11 @@ def stored(fleet: Fleet) -> int:
     return sum(1 for _ in fleet.store.list("diagnoses"))
 
 
-def wait_for_some(fleet: Fleet) -> None:
+def wait_for_some(fleet: Fleet, driver: subprocess.Popen[str]) -> None:
     """Wait until a few diagnoses are stored, but not nearly all."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + 4 * PATIENCE_SECONDS
     while stored(fleet) < 2:
+        assert driver.poll() is None, driver.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.005)
 
@@ -81,7 +83,7 @@ def pool_of(driver: subprocess.Popen[str]) -> list[psutil.Process]:
 
 def test_a_killed_process_of_the_pool_loses_nothing(fleet: Fleet, tmp_path: Path) -> None:
     driver = start_diagnosing(fleet, tmp_path, "--workers", "2")
-    wait_for_some(fleet)
+    wait_for_some(fleet, driver)
     os.kill(pool_of(driver)[0].pid, signal.SIGKILL)
     assert stored(fleet) < len(fleet.manifests)
     out, err = driver.communicate(timeout=4 * PATIENCE_SECONDS)
@@ -95,7 +97,7 @@ def test_a_killed_process_of_the_pool_loses_nothing(fleet: Fleet, tmp_path: Path
 
 def test_a_driver_that_was_killed_is_repeated_to_go_on(fleet: Fleet, tmp_path: Path) -> None:
     driver = start_diagnosing(fleet, tmp_path, "--workers", "2")
-    wait_for_some(fleet)
+    wait_for_some(fleet, driver)
     workers = pool_of(driver)
     driver.kill()
     driver.communicate()
@@ -121,8 +123,9 @@ def test_a_cluster_whose_worker_is_killed_makes_the_same_diagnoses(
     damaged = fleet.manifests.pop()
     fleet.bundle_file(damaged).write_bytes(b"no archive")
     cluster.add_worker()
+    cluster.wait_for_workers()
     driver = start_diagnosing(fleet, tmp_path, "--cluster", cluster.address)
-    wait_for_some(fleet)
+    wait_for_some(fleet, driver)
     os.kill(cluster.workers[0].pid, signal.SIGSTOP)
     done = stored(fleet)
     assert done < len(fleet.manifests)
@@ -142,8 +145,9 @@ def test_a_cluster_that_goes_away_is_reported_and_the_work_is_continued_without_
     fleet: Fleet, cluster: Cluster, tmp_path: Path
 ) -> None:
     cluster.add_worker()
+    cluster.wait_for_workers()
     driver = start_diagnosing(fleet, tmp_path, "--cluster", cluster.address)
-    wait_for_some(fleet)
+    wait_for_some(fleet, driver)
     cluster.workers[0].kill()
     cluster.scheduler.kill()
     out, err = driver.communicate(timeout=4 * PATIENCE_SECONDS)
@@ -159,14 +163,26 @@ def test_a_cluster_that_goes_away_is_reported_and_the_work_is_continued_without_
 
 def test_a_cluster_that_nobody_answers_for_or_without_workers_is_reported(tmp_path: Path, cluster: Cluster) -> None:
     fleet = Fleet(tmp_path, hosts=("build-1",), runs_per_host=1)
+    cluster.wait_for_workers()
     nobody = f"tcp://127.0.0.1:{free_port()}"
     for address, message in (
         (nobody, f"no Dask scheduler answers at {nobody}"),
         ("nonsense", "no Dask scheduler answers at nonsense"),
         (cluster.address, f"the cluster at {cluster.address} has no workers"),
     ):
-        ended = run_critiqor("fleet", "diagnose", "--store", fleet.url, "--cluster", address, home=tmp_path)
-        assert ended.returncode == 1
-        assert message in ended.stderr
-        assert "Traceback" not in ended.stderr
-        assert "  → " in ended.stderr
+        driver = start_diagnosing(fleet, tmp_path, "--cluster", address)
+        out, err = driver.communicate(timeout=4 * PATIENCE_SECONDS)
+        assert driver.returncode == 1
+        error = json.loads(out)["error"]
+        assert error["message"] == message
+        assert error["fix"]
+        assert not err
+
+
+def test_a_terminal_shows_progress_with_rate_and_rest(fleet: Fleet, tmp_path: Path) -> None:
+    seen = shown("fleet", "diagnose", "--store", fleet.url, "--workers", "1", home=tmp_path, columns=120)
+    assert seen.code == 0
+    assert " of 16 runs" in seen.unstyled
+    assert " a second" in seen.unstyled
+    assert " rest " in seen.unstyled
+    assert "16 runs: 16 diagnosed" in seen.words

@@ -45,6 +45,7 @@ def diagnose(
     store; what is there is not computed again, so after an interruption type the same command again. Exit code 1 if a
     run could not be diagnosed.
     """
+    from critiqor.cli.text_layout import page
     from critiqor.fleet.compute.executor import open_workers
     from critiqor.fleet.compute.rediagnosis import diagnose_store
     from critiqor.fleet.compute.selection import RunSelection
@@ -60,7 +61,7 @@ def diagnose(
         work_progress("diagnosing", "run", lambda: sum(1 for _ in store.list("manifests"))) as advance,
     ):
         report = diagnose_store(store, selection, computing, advance=advance, notice=say)
-    answer("fleet diagnose", report, "\n".join(_lines(report)), as_json=as_json)
+    answer("fleet diagnose", report, page(_lines(report)), as_json=as_json)
     ctx.exit(ExitCode.ERROR if report.failed else ExitCode.OK)
 
 

@@ -43,6 +43,7 @@ def export(
 
     docs/fleet.md describes the columns. Exit code 1 if a run could not be read.
     """
+    from critiqor.cli.text_layout import page
     from critiqor.fleet.analytics.export import export_parquet
     from critiqor.fleet.compute.selection import RunSelection
     from critiqor.fleet.settings import required_store
@@ -52,7 +53,7 @@ def export(
     store = open_store(required_store(store_url))
     with work_progress("exporting", "run", lambda: sum(1 for _ in store.list("manifests"))) as advance:
         done = export_parquet(store, selection, folder, with_content=content, advance=advance)
-    answer("fleet export", done, "\n".join(_lines(done)), as_json=as_json)
+    answer("fleet export", done, page(_lines(done)), as_json=as_json)
     ctx.exit(ExitCode.ERROR if done.failed else ExitCode.OK)
 
 

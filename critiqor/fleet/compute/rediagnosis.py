@@ -19,7 +19,7 @@ from critiqor.diagnosis import RULE_SET_VERSION
 from critiqor.errors import CritiqorError
 from critiqor.fleet.compute.batch import Batch
 from critiqor.fleet.compute.changes import ChangeCounter, ChangeReport, RunChange, change_of
-from critiqor.fleet.compute.executor import ClusterError, Workers
+from critiqor.fleet.compute.executor import Workers
 from critiqor.fleet.compute.selection import RunSelection
 from critiqor.fleet.errors import FleetError, FleetUnavailableError
 from critiqor.fleet.manifest import Manifest, rule_set_order
@@ -73,7 +73,7 @@ def diagnose_store(
         if isinstance(result, RunChange):
             counter.add(result)
         elif isinstance(result, Problem) and result.fix is not None:
-            raise ClusterError(result.text, fix=result.fix)
+            raise FleetError(result.text, fix=result.fix)
         else:
             problem = result.text if result is not None else f"{type(done.error).__name__}: {done.error}"
             counter.add_problem(done.task.manifest, problem)
@@ -107,9 +107,7 @@ def rediagnose(task: RunTask) -> RunChange | Problem:
     try:
         return _rediagnose(_opened_store(task.url), task.manifest, task.scratch or _worker_folder())
     except FleetUnavailableError as error:
-        return Problem(
-            error.message, fix="type the same command again when it can be reached: it goes on with the rest"
-        )
+        return Problem(error.message, fix=error.fix or "type the same command again")
     except CritiqorError as error:
         return Problem(error.message)
     except Exception as error:  # one bad run costs only itself
