@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -217,3 +219,31 @@ def test_the_index_takes_later_diagnoses_from_the_store(fleet: Fleet, tmp_path: 
     assert cli("fleet", "reindex", "--store", fleet.url, "--index", index, "--json").data["added"] == 12
     with open_index(index) as opened:
         assert [each.rule_set for each in opened.runs()] == [RULE_SET_VERSION] * 6
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments"),
+    [
+        ("distributed", ("diagnose", "--cluster", "tcp://127.0.0.1:1")),
+        ("pyarrow", ("export", "--parquet", "analytics")),
+        ("obstore.store", ("diagnose", "--workers", "1")),
+    ],
+)
+def test_without_the_extra_the_message_says_how_to_install_it(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, package: str, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    answer = cli("fleet", *arguments, "--store", f"file://{tmp_path}/store")
+    assert answer.code == 1
+    assert "this needs the extra `fleet`, which is not installed" in answer.err
+    assert 'pip install ".[fleet]"' in answer.err
+
+
+def test_packages_of_the_extra_are_imported_only_where_they_are_used() -> None:
+    code = (
+        "import sys, critiqor.cli.verbs.fleet, critiqor.cli.verbs.fleet_diagnose, critiqor.cli.verbs.fleet_export\n"
+        "assert not {'critiqor.fleet', 'critiqor.diagnosis'} & set(sys.modules)\n"
+        "import critiqor.fleet.compute.rediagnosis, critiqor.fleet.analytics.export\n"
+        "print(sorted({'obstore', 'distributed', 'dask', 'pyarrow', 'psycopg'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
