@@ -42,7 +42,7 @@ def work_progress(description: str, noun: str, total: Callable[[], int]) -> Abst
 
     `total` is called only if progress is shown.
     """
-    return _count_slow(description, noun, total()) if shows_progress() else nullcontext(_ignore)
+    return _count_items(description, noun, total()) if shows_progress() else nullcontext(_ignore)
 
 
 def export_progress(
@@ -91,18 +91,10 @@ def _count_events(journal: Path) -> Iterator[Callable[[Event], None]]:
 
 
 @contextmanager
-def _count_items(description: str, noun: str) -> Iterator[Callable[[], None]]:
+def _count_items(description: str, noun: str, total: int | None = None) -> Iterator[Callable[[], None]]:
     from critiqor.cli.terminal.progress_line import progress_line
 
-    with progress_line(description, noun, None) as advance:
-        yield advance
-
-
-@contextmanager
-def _count_slow(description: str, noun: str, total: int) -> Iterator[Callable[[], None]]:
-    from critiqor.cli.terminal.progress_line import progress_line
-
-    with progress_line(description, noun, total, shows_rest=True) as advance:
+    with progress_line(description, noun, total, shows_rest=total is not None) as advance:
         yield advance
 
 

@@ -17,11 +17,11 @@ from critiqor.fleet.errors import FleetError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_OPEN = 4
-"""Maximum number of files of a table that are open at a time."""
-GROUP_ROWS = 10_000
+MAX_OPEN = 2
+"""Maximum number of files of a table that are open at a time; runs come host by host, in order of time."""
+GROUP_ROWS = 5_000
 """Rows of a row group."""
-GROUP_CHARACTERS = 8_000_000
+GROUP_CHARACTERS = 4_000_000
 """Characters of the texts of a row group, after which it is written even if it has few rows."""
 
 _LIMIT = 1 << 63
