@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from object_stores import free_port, seal_small_run
-from support import Cli, Runs, attached, recorded
+from support import Cli, Runs, attached, recorded, wait_until
 
 from critiqor.fleet.index.opening import open_index
 from critiqor.fleet.settings import read_fleet
@@ -170,6 +170,22 @@ def test_a_later_diagnosis_of_a_stored_run_is_pushed_as_a_further_object(
     assert cli("verify", "--store", url).code == 0
     with open_index(None) as index:
         assert [run.rule_set for run in index.runs()] == ["99"]
+
+
+def test_imported_and_aborted_runs_are_pushed_too(runs: Runs, cli: Cli, url: str, tmp_path: Path) -> None:
+    configure(url)
+    seal_small_run(runs)
+    trace = tmp_path / "session.json"
+    trace.write_bytes(runs.evidence_bytes("run_001"))
+    imported = cli("import", trace)
+    assert imported.code == 0
+    assert f"run_002 is pushed to {url} in the background (private runs too, full content)" in imported.err
+    wait_until(lambda: stored_runs(url) == ["build-7/run_002"])
+    runs.start()
+    assert cli("abort").code == 0
+    assert "run_003 is pushed" in cli("diagnose", "run_003").err
+    wait_until(lambda: stored_runs(url) == ["build-7/run_002", "build-7/run_003"])
+    wait_until(lambda: not PushOutbox(runs.paths).has_work())
 
 
 def test_retention_keeps_a_run_that_waits_to_be_stored(runs: Runs) -> None:
