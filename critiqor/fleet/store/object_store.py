@@ -259,26 +259,32 @@ class FleetStore:
         with ThreadPoolExecutor(READ_THREADS) as pool:
             # A few at a time: the names of millions of runs are not held, and neither are their manifests.
             while batch := list(islice(names, READ_THREADS * 16)):
-                for found in pool.map(self._manifest_or_problem, batch):
-                    if isinstance(found, Manifest):
-                        yield found
-                    else:
-                        self.problems.append(found)
+                # Decoded here: decoding is not what takes the time, and other threads would do it at the same time.
+                for path, data in zip(batch, pool.map(self._read_or_problem, batch), strict=True):
+                    try:
+                        yield self._manifest(data, path)
+                    except FleetError as error:
+                        self.problems.append(error.message)
 
     def manifest(self, path: str) -> Manifest:
         """Read one manifest. Raise `FleetError` if it cannot be used."""
+        return self._manifest(self.read(path, MAX_MANIFEST), path)
+
+    def _manifest(self, data: bytes | FleetError, path: str) -> Manifest:
+        if isinstance(data, FleetError):
+            raise data
         try:
-            return decode_manifest(self.read(path, MAX_MANIFEST), path)
+            return decode_manifest(data, path)
         except ValueError as error:
             raise FleetError(f"{path} in {self.url} is no manifest of a run: {error}") from error
 
-    def _manifest_or_problem(self, path: str) -> Manifest | str:
+    def _read_or_problem(self, path: str) -> bytes | FleetError:
         try:
-            return self.manifest(path)
+            return self.read(path, MAX_MANIFEST)
         except FleetUnavailableError:
             raise
         except FleetError as error:
-            return error.message
+            return error
 
     def _creating(self, request: Callable[[], object], action: str) -> bool:
         from obstore.exceptions import AlreadyExistsError

@@ -18,6 +18,7 @@ from critiqor.fleet.store.indexing import index_stored
 from critiqor.fleet.store.object_store import FleetStore, open_store
 from critiqor.fleet.store.outbox import PushOutbox, SenderState
 from critiqor.fleet.store.storing import StoredRun, may_leave, store_run
+from critiqor.fleet.threads import map_in_threads
 from critiqor.model import now_ms
 from critiqor.notifications.delivery import back_off_ms
 from critiqor.run.store import Run, RunStore
@@ -159,7 +160,7 @@ def _store_all(
             return kind(f"{run.id} cannot be read: {error.strerror or error}")
 
     with ThreadPoolExecutor(THREADS) as pool:
-        yield from zip(runs, pool.map(attempt, runs), strict=True)
+        yield from zip(runs, map_in_threads(attempt, runs, pool), strict=True)
 
 
 def _count(report: PushReport, run: Run, result: _Result) -> None:

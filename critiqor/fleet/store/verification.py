@@ -17,6 +17,7 @@ from critiqor.fleet.reference import reference_to
 from critiqor.fleet.store.diagnoses import stored_rule_sets
 from critiqor.fleet.store.object_store import FleetStore
 from critiqor.fleet.store.stored_bundle import MAX_DIAGNOSIS, decode_diagnosis, read_diagnosis, unpack_bundle
+from critiqor.fleet.threads import map_in_threads
 from critiqor.model.evidence import SealedFile
 from critiqor.model.verdict import Check
 from critiqor.run.store import Run
@@ -44,7 +45,7 @@ def verify_store(store: FleetStore, manifests: Iterable[Manifest]) -> Iterator[S
     rest = iter(manifests)
     with ThreadPoolExecutor(THREADS) as pool:
         while batch := list(islice(rest, THREADS * 8)):
-            yield from pool.map(lambda manifest: verify_stored(store, manifest), batch)
+            yield from map_in_threads(lambda manifest: verify_stored(store, manifest), batch, pool)
 
 
 def verify_stored(store: FleetStore, manifest: Manifest) -> StoredVerification:
