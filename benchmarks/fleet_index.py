@@ -31,9 +31,9 @@ from postgres import postgres_server
 from critiqor.fleet.index.base import TABLES, Transaction
 from critiqor.fleet.index.entry import IndexEntry
 from critiqor.fleet.index.fleet_index import FleetIndex
-from critiqor.fleet.index.postgres_base import PostgresBase
+from critiqor.fleet.index.postgres.database import PostgresBase
+from critiqor.fleet.index.postgres.tenants import add_tenant
 from critiqor.fleet.index.query import RunQuery
-from critiqor.fleet.index.tenants import add_tenant
 from critiqor.fleet.views.agent_trends import agent_trends
 from critiqor.model.diagnosis import Claim, SessionDiagnosis
 

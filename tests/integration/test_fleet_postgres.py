@@ -25,8 +25,8 @@ from critiqor.fleet.errors import FleetError, FleetUnavailableError
 from critiqor.fleet.index.base import TABLES, NewerIndexError, TenantError
 from critiqor.fleet.index.fleet_index import FleetIndex
 from critiqor.fleet.index.opening import open_index
+from critiqor.fleet.index.postgres.tenants import add_tenant, list_tenants, remove_role
 from critiqor.fleet.index.rebuild import reindex
-from critiqor.fleet.index.tenants import add_tenant, list_tenants, remove_role
 from critiqor.fleet.settings import FleetSettings
 from critiqor.fleet.store.object_store import open_store
 from critiqor.fleet.store.storing import store_run

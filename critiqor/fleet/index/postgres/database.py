@@ -19,7 +19,7 @@ import msgspec
 
 from critiqor.fleet.errors import FleetError, FleetUnavailableError, missing_extra
 from critiqor.fleet.index.base import SealedRun, Supersession, TenantError, Transaction
-from critiqor.fleet.index.migration import address_of, migrate, plain_reason
+from critiqor.fleet.index.postgres.migration import address_of, migrate, plain_reason
 from critiqor.fleet.index.rows import IndexedPart, IndexedRun, IndexedText
 from critiqor.fleet.index.schema import SCHEMA
 from critiqor.fleet.index.texts import word_query, word_vector
