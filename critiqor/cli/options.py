@@ -144,7 +144,7 @@ def _push_waiting(runs_dir: str) -> None:
     from critiqor.storage.paths import paths_for
 
     if paths_for(runs_dir).fleet_folder.is_dir():
-        from critiqor.cli.pushing import push_waiting
+        from critiqor.cli.fleet.pushing import push_waiting
 
         push_waiting(runs_dir)
 

@@ -84,7 +84,7 @@ def _ask(question: str, choices: list[str], default: str) -> str:
 
 
 def _lines(settings: FleetSettings, path: str) -> list[str]:
-    from critiqor.cli.pushing import describe_leaving
+    from critiqor.cli.fleet.pushing import describe_leaving
     from critiqor.fleet.host import host_id
 
     assert settings.push is not None
