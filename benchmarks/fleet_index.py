@@ -192,6 +192,7 @@ def measure(runs: int) -> dict[str, Any]:
                 for table in (*TABLES, "sealed_runs")
             }
         explained = Explained(base)
+        print("inserted", round(runs / seconds), file=sys.stderr, flush=True)
         times = {name: timed(explained, query) for name, query in queries(FleetIndex(explained), runs).items()}
         index.close()
     per_run = {table: round(size[0] / runs) for table, size in sizes.items() if size is not None}

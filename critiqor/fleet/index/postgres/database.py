@@ -59,7 +59,8 @@ class PostgresBase:
             max_size=MAX_CONNECTIONS,
             timeout=CONNECT_SECONDS,
             reconnect_timeout=CONNECT_SECONDS,
-            kwargs={"connect_timeout": CONNECT_SECONDS, "application_name": "critiqor"},
+            # Never prepared: the plan of a search depends on its words, which are no parameters of the statement.
+            kwargs={"connect_timeout": CONNECT_SECONDS, "application_name": "critiqor", "prepare_threshold": None},
             configure=_configure,
             check=ConnectionPool.check_connection,
             num_workers=1,
