@@ -160,6 +160,15 @@ def store_option(function: _Function) -> _Function:
     )(function)
 
 
+def where_option(function: _Function) -> _Function:
+    """Add --where."""
+    return click.option(
+        "--where",
+        metavar="EXPRESSION",
+        help="Only runs for which this CEL expression is true: 'run.agent_id == \"release\" && run.events > 100'.",
+    )(function)
+
+
 def index_option(function: _Function) -> _Function:
     """Add --index."""
     return click.option(

@@ -1,1 +1,1 @@
-"""What verbs do with runs of many machines: --fleet of the verbs that list, and pushes."""
+"""What verbs do with runs of many machines: --fleet of the verbs that list."""
