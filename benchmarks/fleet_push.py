@@ -33,7 +33,7 @@ from support import Runs
 
 from critiqor.fleet.index.opening import open_index
 from critiqor.fleet.index.query import RunQuery
-from critiqor.fleet.index.tenants import add_tenant
+from critiqor.fleet.index.postgres.tenants import add_tenant
 from critiqor.run.store import RunStore
 
 URL = f"s3://{BUCKET}/team"

@@ -144,9 +144,10 @@ def _push_waiting(runs_dir: str) -> None:
     from critiqor.storage.paths import paths_for
 
     if paths_for(runs_dir).fleet_folder.is_dir():
-        from critiqor.cli.pushing import push_waiting
+        from critiqor.fleet.store.after_seal import push_waiting
+        from critiqor.run.store import RunStore
 
-        push_waiting(runs_dir)
+        push_waiting(RunStore(runs_dir))
 
 
 def store_option(function: _Function) -> _Function:

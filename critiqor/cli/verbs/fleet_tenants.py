@@ -31,7 +31,7 @@ def add(tenant: str, role: str, index_url: str | None, as_json: bool) -> None:
 
     A new role gets a password, which is printed once, with the line for the settings of the tenant's hosts.
     """
-    from critiqor.fleet.index.tenants import add_tenant
+    from critiqor.fleet.index.postgres.tenants import add_tenant
 
     made = add_tenant(_owner_url(index_url), tenant, role)
     text = f"The role {role} may read and add the runs of tenant {tenant}."
@@ -46,7 +46,7 @@ def add(tenant: str, role: str, index_url: str | None, as_json: bool) -> None:
 def list_roles(index_url: str | None, as_json: bool) -> None:
     """List the tenants and their roles."""
     from critiqor.cli.text_layout import page, table
-    from critiqor.fleet.index.tenants import list_tenants
+    from critiqor.fleet.index.postgres.tenants import list_tenants
 
     found = list_tenants(_owner_url(index_url))
     rows = [["tenant", "role"], *([each.tenant, each.role] for each in found)]
@@ -60,7 +60,7 @@ def list_roles(index_url: str | None, as_json: bool) -> None:
 @json_option
 def remove(role: str, index_url: str | None, as_json: bool) -> None:
     """Take all rights in the index from a role. The rows of its tenant stay."""
-    from critiqor.fleet.index.tenants import remove_role
+    from critiqor.fleet.index.postgres.tenants import remove_role
 
     if not remove_role(_owner_url(index_url), role):
         raise UsageError(f"the role {role} belongs to no tenant", fix="critiqor fleet tenants list")

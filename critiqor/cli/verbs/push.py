@@ -52,8 +52,7 @@ def push(
     import msgspec
 
     from critiqor.cli.progress import count_progress
-    from critiqor.cli.pushing import describe_leaving
-    from critiqor.fleet.settings import read_fleet, required_store
+    from critiqor.fleet.settings import describe_leaving, read_fleet, required_store
     from critiqor.fleet.store.object_store import checked_url, open_store
     from critiqor.fleet.store.sender import OutboxSender, push_runs
     from critiqor.run.store import RunStore

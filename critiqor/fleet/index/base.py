@@ -114,3 +114,10 @@ def convert(row: Sequence[Any], kind: type[Any], columns: Sequence[str] | None =
 def columns_of(kind: type[Any], prefix: str) -> str:
     """Return the columns of a struct for a SELECT."""
     return ", ".join(f"{prefix}.{name}" for name in kind.__struct_fields__)
+
+
+def check_version(version: int, known: int, address: str) -> None:
+    """Raise `NewerIndexError` if an index has more migrations than this version of Critiqor knows."""
+    if version > known:
+        message = f"the index {address} was made by a newer version of Critiqor: its tables are of version {version}"
+        raise NewerIndexError(f"{message}, and this one knows version {known}", fix="update Critiqor on this machine")

@@ -28,7 +28,7 @@ def open_index(url: str | None, tenant: str | None = None) -> FleetIndex:
         file = default_file() if url is None else Path(url.removeprefix(_FILE)).expanduser()
         return FleetIndex(SqliteBase(file, tenant))
     if is_postgres(url):
-        from critiqor.fleet.index.postgres_base import PostgresBase
+        from critiqor.fleet.index.postgres.database import PostgresBase
 
         return FleetIndex(PostgresBase(url, tenant))
     raise UsageError("the index must be postgresql://… or sqlite:///FILE", fix="correct index in the table [fleet]")

@@ -14,8 +14,8 @@ RunOrder = Literal["created", "trust", "cost", "events"]
 """The newest, the lowest trust, the highest cost or the most events first."""
 _ORDERS: dict[RunOrder, str] = {
     "created": "r.created_ms DESC, r.id",
-    "trust": "r.trust IS NULL, r.trust, r.created_ms DESC, r.id",
-    "cost": "r.cost_usd IS NULL, r.cost_usd DESC, r.created_ms DESC, r.id",
+    "trust": "r.trust NULLS LAST, r.created_ms DESC, r.id",
+    "cost": "r.cost_usd DESC NULLS LAST, r.created_ms DESC, r.id",
     "events": "r.events DESC, r.created_ms DESC, r.id",
 }
 _GLOB = frozenset("*?[")

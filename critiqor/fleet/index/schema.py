@@ -136,6 +136,9 @@ POSTGRES_MIGRATIONS = (
     CREATE INDEX runs_by_time ON {SCHEMA}.runs (tenant, created_ms DESC, id) WHERE is_current;
     CREATE INDEX runs_by_agent ON {SCHEMA}.runs (tenant, agent, created_ms DESC) WHERE is_current;
     CREATE INDEX runs_by_host ON {SCHEMA}.runs (tenant, host, created_ms DESC) WHERE is_current;
+    CREATE INDEX runs_by_trust ON {SCHEMA}.runs (tenant, trust, created_ms DESC, id) WHERE is_current;
+    CREATE INDEX runs_by_cost ON {SCHEMA}.runs (tenant, cost_usd DESC NULLS LAST, created_ms DESC, id) WHERE is_current;
+    CREATE INDEX runs_by_events ON {SCHEMA}.runs (tenant, events DESC, created_ms DESC, id) WHERE is_current;
     CREATE INDEX runs_by_day ON {SCHEMA}.runs (tenant, day)
         INCLUDE (host, agent, verdict, trust, cost_usd, created_ms) WHERE is_current;
     CREATE INDEX runs_by_version ON {SCHEMA}.runs (tenant, openclaw_version, created_ms) WHERE is_current;

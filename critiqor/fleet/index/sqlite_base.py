@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from critiqor.errors import BrokenRecordError
 from critiqor.fleet.errors import FleetUnavailableError
-from critiqor.fleet.index.base import SealedRun, Supersession, Transaction
-from critiqor.fleet.index.migration import check_version
+from critiqor.fleet.index.base import SealedRun, Supersession, Transaction, check_version
 from critiqor.fleet.index.rows import IndexedPart, IndexedRun
 from critiqor.fleet.index.schema import SQLITE_MIGRATIONS
 from critiqor.model.timestamps import iso_from_ms, now_ms

@@ -7,6 +7,7 @@ archive states, and what it states by the size of the archive.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import shutil
@@ -128,9 +129,9 @@ def unpack_bundle(store: FleetStore, manifest: Manifest, runs_dir: Path) -> Run:
         with exclusive(paths.lock_path):
             if _is_there(run, manifest):
                 return run
-            if run.folder.exists():
-                shutil.rmtree(run.folder)  # left by a pull that was killed before it moved the record
-            unpacked.run_folder(run.id).rename(run.folder)
+            # With the same evidence, it was left by a pull that was killed, or is a run whose record was lost.
+            if not run.folder.exists():
+                unpacked.run_folder(run.id).rename(run.folder)
             unpacked.run_path(run.id).rename(run.record_path)
             sync_folder(paths.runs_dir)
     return run
@@ -242,6 +243,8 @@ def _reported(store: FleetStore, manifest: Manifest) -> Iterator[None]:
         yield
     except CritiqorError:
         raise
-    except _DAMAGED as error:
+    except (*_DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise  # the disk of this machine is full, and not a place in the archive wrong
         message = f"the bundle of {manifest.name} in {store.url} cannot be used: {str(error) or type(error).__name__}"
         raise FleetError(message) from error

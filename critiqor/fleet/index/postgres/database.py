@@ -19,7 +19,7 @@ import msgspec
 
 from critiqor.fleet.errors import FleetError, FleetUnavailableError, missing_extra
 from critiqor.fleet.index.base import SealedRun, Supersession, TenantError, Transaction
-from critiqor.fleet.index.migration import address_of, migrate, plain_reason
+from critiqor.fleet.index.postgres.migration import address_of, migrate, plain_reason
 from critiqor.fleet.index.rows import IndexedPart, IndexedRun, IndexedText
 from critiqor.fleet.index.schema import SCHEMA
 from critiqor.fleet.index.texts import word_query, word_vector
@@ -32,7 +32,7 @@ except ImportError as error:
     raise missing_extra(error) from error
 
 MAX_CONNECTIONS = 4
-CONNECT_SECONDS = 10
+CONNECT_SECONDS = 5
 ATTEMPTS = 5
 """Attempts of a transaction that another one makes fail."""
 _CONFLICTS = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
@@ -59,7 +59,8 @@ class PostgresBase:
             max_size=MAX_CONNECTIONS,
             timeout=CONNECT_SECONDS,
             reconnect_timeout=CONNECT_SECONDS,
-            kwargs={"connect_timeout": CONNECT_SECONDS, "application_name": "critiqor"},
+            # Never prepared: the plan of a search depends on its words, which are no parameters of the statement.
+            kwargs={"connect_timeout": CONNECT_SECONDS, "application_name": "critiqor", "prepare_threshold": None},
             configure=_configure,
             check=ConnectionPool.check_connection,
             num_workers=1,

@@ -16,7 +16,7 @@ import msgspec
 
 from critiqor.errors import UsageError
 from critiqor.fleet.errors import FleetError, FleetUnavailableError, missing_extra
-from critiqor.fleet.index.migration import address_of, migrate, plain_reason
+from critiqor.fleet.index.postgres.migration import address_of, migrate, plain_reason
 from critiqor.fleet.index.schema import GRANTS, SCHEMA
 
 try:

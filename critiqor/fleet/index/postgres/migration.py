@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from critiqor.errors import UsageError
 from critiqor.fleet.errors import FleetError
-from critiqor.fleet.index.base import NewerIndexError, TenantError
+from critiqor.fleet.index.base import TenantError, check_version
 from critiqor.fleet.index.schema import POSTGRES_MIGRATIONS, SCHEMA
 from critiqor.model.sanitize import collapse_whitespace
 
@@ -63,13 +63,6 @@ def _version(connection: psycopg.Connection[Any]) -> int:
         return 0
     row = connection.execute(f"SELECT coalesce(max(version), 0) FROM {SCHEMA}.migrations").fetchone()
     return int(row[0]) if row is not None else 0
-
-
-def check_version(version: int, known: int, address: str) -> None:
-    """Raise `NewerIndexError` if an index has more migrations than this version of Critiqor knows."""
-    if version > known:
-        message = f"the index {address} was made by a newer version of Critiqor: its tables are of version {version}"
-        raise NewerIndexError(f"{message}, and this one knows version {known}", fix="update Critiqor on this machine")
 
 
 def address_of(url: str) -> str:
