@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _DELIVERING = frozenset({"finalize", "flush", "test"})
 """Commands that deliver alerts themselves."""
+_PUSHING = frozenset({"finalize", "push", "status"})
+"""Commands that push runs themselves, or show what waits."""
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 visibility_option = click.option(
     "--visibility",
@@ -120,6 +122,8 @@ def _checked_slot(_ctx: click.Context, _parameter: click.Parameter, name: str | 
 def _remember_if_typed(ctx: click.Context, parameter: click.Parameter, folder: str) -> str:
     if not ctx.resilient_parsing and ctx.command.name not in _DELIVERING:
         ctx.call_on_close(lambda: _deliver_waiting(folder))
+    if not ctx.resilient_parsing and ctx.command.name not in _PUSHING:
+        ctx.call_on_close(lambda: _push_waiting(folder))
     if ctx.get_parameter_source("runs_dir") is click.core.ParameterSource.COMMANDLINE:
         remember_runs_dir(folder)
     return folder
@@ -133,6 +137,56 @@ def _deliver_waiting(runs_dir: str) -> None:
         from critiqor.cli.alerts import deliver_waiting
 
         deliver_waiting(runs_dir)
+
+
+def _push_waiting(runs_dir: str) -> None:
+    """Push runs that an earlier process left behind, in the background."""
+    from critiqor.storage.paths import paths_for
+
+    if paths_for(runs_dir).fleet_folder.is_dir():
+        from critiqor.fleet.store.after_seal import push_waiting
+        from critiqor.run.store import RunStore
+
+        push_waiting(RunStore(runs_dir))
+
+
+def store_option(function: _Function) -> _Function:
+    """Add --store."""
+    return click.option(
+        "--store",
+        "store_url",
+        metavar="URL",
+        help="Object store: file://, s3://, gs:// or az://.  [default: that of the table [fleet] of the settings]",
+    )(function)
+
+
+def where_option(function: _Function) -> _Function:
+    """Add --where."""
+    return click.option(
+        "--where",
+        metavar="EXPRESSION",
+        help="Only runs for which this CEL expression is true: 'run.agent_id == \"release\" && run.events > 100'.",
+    )(function)
+
+
+def index_option(function: _Function) -> _Function:
+    """Add --index."""
+    return click.option(
+        "--index",
+        "index_url",
+        metavar="URL",
+        help="Index of the fleet: postgresql://… or sqlite:///FILE.  "
+        "[default: that of the table [fleet] of the settings, else a file of the user]",
+    )(function)
+
+
+def fleet_option(function: _Function) -> _Function:
+    """Add --fleet."""
+    return click.option(
+        "--fleet",
+        is_flag=True,
+        help="The runs of all hosts, from the index of the fleet, instead of those of the folder.",
+    )(function)
 
 
 def json_option(function: _Function) -> _Function:

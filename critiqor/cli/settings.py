@@ -34,6 +34,7 @@ KEYS = frozenset(
         "redaction",
         "notify",
         "retention",
+        "fleet",
     }
 )
 """Settings that the user's file may contain."""
@@ -41,7 +42,7 @@ POLICY_TABLES = frozenset({"limits", "contracts", "notify"})
 """Tables of `critiqor.toml` that are a part of a policy, and no defaults of options."""
 FOLDER_FILE = Path("critiqor.toml")
 """The file with the settings of the current folder."""
-USER_ONLY = frozenset({"openclaw_command", "otlp_endpoint", "otlp_content", "redaction"})
+USER_ONLY = frozenset({"openclaw_command", "otlp_endpoint", "otlp_content", "redaction", "fleet"})
 """Settings that the file of a folder may not contain: its author could launch any program, have secrets recorded, or
 have recordings sent elsewhere."""
 _FOLDER_KEYS = KEYS - USER_ONLY
@@ -50,7 +51,13 @@ _SUBCOMMANDS = {
     "lab": ("run", "from-run"),
     "policy": ("test",),
     "notify": ("test", "flush"),
+    "fleet": ("init", "status", "reindex"),
 }
+
+
+def has_user_settings() -> bool:
+    """Return whether the user has a file of settings."""
+    return user_settings_path().is_file()
 
 
 def default_map(verbs: Iterable[str]) -> dict[str, Any]:
@@ -72,7 +79,20 @@ def _read_user_file() -> dict[str, Any]:
         check_user_rules(redaction)
     _take_channels(settings, path)
     _take_retention(settings, path)
+    # No option of a verb either: verbs that use a store read the table themselves.
+    if (fleet := settings.pop("fleet", None)) is not None:
+        _check_fleet(fleet, path)
     return settings
+
+
+def _check_fleet(table: Any, path: Path) -> None:
+    """Raise `UsageError` if the table `fleet` is invalid."""
+    from critiqor.fleet.settings import parse_fleet
+
+    try:
+        parse_fleet(table)
+    except ValueError as error:
+        raise UsageError(f"fleet in {path.name}: {error}", fix=f"correct the table [fleet] of {path}") from error
 
 
 def _read_folder(folder: Path) -> dict[str, Any]:

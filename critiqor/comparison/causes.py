@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import msgspec
 
 from critiqor.model.diagnosis import Diagnosis, Finding, Severity, severity_rank
@@ -35,6 +38,25 @@ def causes_of(diagnosis: Diagnosis) -> dict[str, CauseGroup]:
 
 
 def _group(cause: str, findings: list[Finding], *, name_sessions: bool) -> CauseGroup:
+    named = [finding for finding in findings if name_sessions and not finding.is_of_recording]
+    return group_of(cause, findings, [format_session(finding.session_key) for finding in named])
+
+
+class CausedFinding(Protocol):
+    """What a finding is grouped by."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def severity(self) -> Severity: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def occurrences(self) -> int: ...
+
+
+def group_of(cause: str, findings: Sequence[CausedFinding], sessions: list[str]) -> CauseGroup:
+    """Return the findings of a run with this cause as one group."""
     worst = min(findings, key=lambda finding: (severity_rank(finding.severity), finding.title, finding.type))
     return CauseGroup(
         cause=cause,
@@ -43,7 +65,5 @@ def _group(cause: str, findings: list[Finding], *, name_sessions: bool) -> Cause
         title=worst.title,
         findings=len(findings),
         occurrences=sum(finding.occurrences for finding in findings),
-        sessions=[
-            format_session(finding.session_key) for finding in findings if name_sessions and not finding.is_of_recording
-        ],
+        sessions=sessions,
     )

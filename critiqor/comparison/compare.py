@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from critiqor.comparison.causes import CauseGroup, causes_of
-from critiqor.comparison.figures import Figures, estimate_note, figures_of, session_note
+from critiqor.comparison.figures import Figures, diagnose_command, estimate_note, figures_of, session_note, show_command
 from critiqor.diagnosis.scoring import RECORDER_TYPES
 from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity, severity_rank, was_profiled
 from critiqor.model.formatting import counted, list_names
@@ -103,7 +103,7 @@ def compare(before: Diagnosis, after: Diagnosis, unproven: Sequence[str] = ()) -
     obstacles = _obstacles(before, after)
     unfinished = [run for run in (before, after) if not run.outcome.has_finished]
     doubts = [*unproven, *_unfinished(unfinished)]
-    changes = [] if obstacles else _changes(causes_of(before), causes_of(after))
+    changes = [] if obstacles else cause_changes(before, after)
     same_rules = before.rule_set_version == after.rule_set_version
     unknown = {*(() if same_rules else _JUDGED), *(_SPENT if unfinished else ()), *(_JUDGED if doubts else ())}
     figures = _differences(figures_of(before), figures_of(after), unknown)
@@ -126,7 +126,7 @@ def compare(before: Diagnosis, after: Diagnosis, unproven: Sequence[str] = ()) -
 
 def _obstacles(before: Diagnosis, after: Diagnosis) -> list[str]:
     obstacles = [
-        f"{why_unobserved(run)} in {run.run_id}, so it has no trust score (see critiqor show {run.run_id})"
+        f"{why_unobserved(run)} in {run.run_id}, so it has no trust score (see {show_command(run.run_id)})"
         for run in (before, after)
         if run.trust_score is None
     ]
@@ -134,7 +134,7 @@ def _obstacles(before: Diagnosis, after: Diagnosis) -> list[str]:
         obstacles.append(
             f"{before.run_id} was diagnosed with rule set {before.rule_set_version} and {after.run_id} with rule set "
             f"{after.rule_set_version}; diagnose both again with the current rules: "
-            f"critiqor diagnose {before.run_id}, critiqor diagnose {after.run_id}"
+            f"{', '.join(dict.fromkeys(map(diagnose_command, (before.run_id, after.run_id))))}"
         )
     return obstacles
 
@@ -154,8 +154,10 @@ def _unfinished_notes(runs: list[Diagnosis]) -> list[str]:
     return [f"{name} did not finish: its cost and time cover only a part of the task" for name in names]
 
 
-def _changes(before: dict[str, CauseGroup], after: dict[str, CauseGroup]) -> list[CauseChange]:
-    changes = [_change(before.get(cause), after.get(cause)) for cause in before.keys() | after.keys()]
+def cause_changes(before: Diagnosis, after: Diagnosis) -> list[CauseChange]:
+    """Return every cause of two diagnoses before and after, most severe first."""
+    first, second = causes_of(before), causes_of(after)
+    changes = [_change(first.get(cause), second.get(cause)) for cause in first.keys() | second.keys()]
     return sorted(changes, key=lambda change: (_worst_rank(change), change.cause))
 
 

@@ -57,7 +57,12 @@ def session_note(diagnosis: Diagnosis) -> str | None:
     """Return whose trust is among the figures of a run; None if it has not several sessions, or is not proven."""
     if not diagnosis.has_several_sessions or diagnosis.readiness == "unknown":
         return None
-    return f"{diagnosis.run_id}: trust {format_trust(fresh_verdict(diagnosis))}"
+    return trust_note(diagnosis.run_id, fresh_verdict(diagnosis))
+
+
+def trust_note(run_id: str, verdict: Verdict) -> str:
+    """Return whose trust is among the figures of a run with several sessions."""
+    return f"{run_id}: trust {format_trust(verdict)}"
 
 
 def estimate_note(diagnosis: Diagnosis) -> str | None:
@@ -65,7 +70,22 @@ def estimate_note(diagnosis: Diagnosis) -> str | None:
     cost = diagnosis.cost_analysis
     if not cost.cost_is_estimated:
         return None
-    return f"{diagnosis.run_id}: cost is estimated from list prices of {cost.list_prices_date}"
+    return list_price_note(diagnosis.run_id, cost.list_prices_date)
+
+
+def list_price_note(run_id: str, date: str | None) -> str:
+    """Return that the cost of a run is estimated, and from which prices."""
+    return f"{run_id}: cost is estimated from list prices of {date}"
+
+
+def diagnose_command(run_id: str, placeholder: str | None = None) -> str:
+    """Return the command that diagnoses a run again; a run of a store is named `HOST/RUN`, as no run of a folder is."""
+    return "critiqor fleet diagnose" if "/" in run_id else f"critiqor diagnose {placeholder or run_id}"
+
+
+def show_command(run_id: str) -> str:
+    """Return the command that shows a run, or that fetches it from its store."""
+    return f"critiqor {'pull' if '/' in run_id else 'show'} {run_id}"
 
 
 def format_figure(name: str, value: float | None) -> str:

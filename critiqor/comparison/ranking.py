@@ -6,17 +6,18 @@ Ties count half. Unknown values are left out and counted. Only runs diagnosed wi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from critiqor.comparison.figures import Figures, estimate_note, figures_of, session_note
+from critiqor.comparison.figures import Figures, diagnose_command, estimate_note, figures_of, session_note
 from critiqor.model.formatting import counted, list_names
 from critiqor.model.record import Metadata
 from critiqor.model.report import RunSummary
 
 MIN_OTHERS = 5
 """Minimum number of other runs; a rank among fewer runs is not meaningful."""
-_MORE_IS_BETTER = {"trust": True, "cost_usd": False, "tokens": False, "wall_ms": False, "findings": False}
+MORE_IS_BETTER = {"trust": True, "cost_usd": False, "tokens": False, "wall_ms": False, "findings": False}
 """Figures by which runs are ranked, and whether more is better."""
 
 
@@ -34,6 +35,20 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """Number of runs that were left out because their value is unknown."""
     statement: str
     """The rank in words."""
+
+
+class Standing(NamedTuple):
+    """How the other runs compare with a run by one figure."""
+
+    worse: int
+    ties: int
+    known: int
+    """Number of other runs with a known value."""
+
+    @property
+    def percent_worse(self) -> float:
+        """The percentage of the others that are worse; ties count half. At least one must be known."""
+        return round(100 * (self.worse + self.ties / 2) / self.known, 1)
 
 
 class Ranking(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,21 +88,25 @@ def rank_run(run_id: str, cases: Sequence[RunSummary]) -> Ranking:
         difficulty_tier=own.metadata.difficulty_tier,
         rule_set_version=rules,
         others=len(comparable),
-        placements=[_placement(figure, figures_of(own.diagnosis), comparable) for figure in _MORE_IS_BETTER],
+        placements=[_placement(figure, figures_of(own.diagnosis), comparable) for figure in MORE_IS_BETTER],
         judged_by_other_rules=others,
         undiagnosed=undiagnosed,
         unreadable=unreadable,
         notes=[
             *(note for note in (session_note(own.diagnosis), estimate_note(own.diagnosis)) if note),
-            *_notes(others, undiagnosed, unreadable),
+            *ranking_notes(others, undiagnosed, unreadable),
         ],
     )
 
 
 def percent_worse(value: float, others: Sequence[float], *, more_is_better: bool) -> float:
     """Return the percentage of `others` that a value is better than; ties count half. `others` must not be empty."""
+    return _standing(value, others, more_is_better=more_is_better).percent_worse
+
+
+def _standing(value: float, others: Sequence[float], *, more_is_better: bool) -> Standing:
     worse = sum(other < value if more_is_better else other > value for other in others)
-    return round(100 * (worse + others.count(value) / 2) / len(others), 1)
+    return Standing(worse, others.count(value), len(others))
 
 
 def _kind(metadata: Metadata | None) -> tuple[str, str, str] | None:
@@ -97,32 +116,41 @@ def _kind(metadata: Metadata | None) -> tuple[str, str, str] | None:
 def _placement(figure: str, own: Figures, comparable: Sequence[Figures]) -> Placement:
     value: float | None = getattr(own, figure)
     known = [other for figures in comparable if (other := getattr(figures, figure)) is not None]
+    if value is None:
+        return placement_of(figure, None, Standing(0, 0, len(known)), len(comparable))
+    standing = _standing(value, known, more_is_better=MORE_IS_BETTER[figure])
+    return placement_of(figure, value, standing, len(comparable))
+
+
+def placement_of(figure: str, value: float | None, standing: Standing, comparable: int) -> Placement:
+    """Return the rank of a run by a figure among so many comparable runs."""
     percent = None
     if value is None:
         statement = "unknown for this run"
-    elif len(known) < MIN_OTHERS:
-        statement = f"too few runs: {counted(len(known), 'other run')}, at least {MIN_OTHERS} needed"
+    elif standing.known < MIN_OTHERS:
+        statement = f"too few runs: {counted(standing.known, 'other run')}, at least {MIN_OTHERS} needed"
     else:
-        percent = percent_worse(value, known, more_is_better=_MORE_IS_BETTER[figure])
-        statement = f"better than {percent:g}% of {len(known)} other runs"
-    unknown = len(comparable) - len(known)
+        percent = standing.percent_worse
+        statement = f"better than {percent:g}% of {standing.known} other runs"
+    unknown = comparable - standing.known
     if unknown:
         statement += f" ({counted(unknown, 'other')} left out: value unknown)"
     return Placement(
         figure=figure,
         value=value,
         better_than_percent=percent,
-        others=len(known),
+        others=standing.known,
         unknown=unknown,
         statement=statement,
     )
 
 
-def _notes(others: list[str], undiagnosed: list[str], unreadable: list[str]) -> list[str]:
+def ranking_notes(others: list[str], undiagnosed: Sequence[str] = (), unreadable: Sequence[str] = ()) -> list[str]:
+    """Return which runs are left out, and why."""
     notes = []
     if others:
         left_out = f"{counted(len(others), 'run')} diagnosed with another rule set and left out: {list_names(others)}"
-        notes.append(f"{left_out}; run critiqor diagnose RUN to use the current rules")
+        notes.append(f"{left_out}; run {diagnose_command(others[0], 'RUN')} to use the current rules")
     if undiagnosed:
         notes.append(f"{counted(len(undiagnosed), 'run')} without a diagnosis and left out: {list_names(undiagnosed)}")
     if unreadable:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from critiqor.comparison.causes import CauseGroup, causes_of
-from critiqor.comparison.figures import figures_of
+from critiqor.comparison.figures import diagnose_command, figures_of
 from critiqor.model.diagnosis import Diagnosis, Severity, severity_rank
 from critiqor.model.formatting import counted, format_sessions, list_names
 from critiqor.model.report import RunSummary
@@ -94,9 +94,11 @@ class Trends(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
-class _Judged(NamedTuple):
-    case: RunSummary
-    diagnosis: Diagnosis
+class JudgedRun(NamedTuple):
+    """A diagnosed run for trends."""
+
+    point: RunPoint
+    causes: dict[str, CauseGroup]
 
 
 def trends_of(agent_id: str, cases: Sequence[RunSummary], last: int | None = None) -> Trends:
@@ -106,10 +108,32 @@ def trends_of(agent_id: str, cases: Sequence[RunSummary], last: int | None = Non
     """
     own = [case for case in cases if case.metadata is not None and case.metadata.agent_id == agent_id]
     own = own[-last:] if last else own
-    every = [_Judged(case, case.diagnosis) for case in own if case.diagnosis is not None]
-    rules = every[-1].diagnosis.rule_set_version if every else None
-    judged = [run for run in every if run.diagnosis.rule_set_version == rules]
-    trusts = [run.diagnosis.trust_score for run in judged if run.diagnosis.trust_score is not None]
+    return trends_of_judged(
+        agent_id,
+        [
+            JudgedRun(_point(case, case.diagnosis), causes_of(case.diagnosis))
+            for case in own
+            if case.diagnosis is not None
+        ],
+        undiagnosed=[
+            UndiagnosedRun(run_id=case.run_id, reason=case.undiagnosed or "not diagnosed", fix=case.fix)
+            for case in own
+            if case.diagnosis is None
+        ],
+        unreadable=[case.run_id for case in cases if case.metadata is None],
+    )
+
+
+def trends_of_judged(
+    agent_id: str,
+    every: Sequence[JudgedRun],
+    undiagnosed: Sequence[UndiagnosedRun] = (),
+    unreadable: Sequence[str] = (),
+) -> Trends:
+    """Return the trends of the diagnosed runs of one agent, which come oldest first."""
+    rules = every[-1].point.rule_set_version if every else None
+    judged = [run for run in every if run.point.rule_set_version == rules]
+    trusts = [run.point.trust for run in judged if run.point.trust is not None]
     direction, first, second = direction_of(trusts)
     return Trends(
         agent_id=agent_id,
@@ -118,14 +142,10 @@ def trends_of(agent_id: str, cases: Sequence[RunSummary], last: int | None = Non
         first_half_trust=first,
         second_half_trust=second,
         summary=_summary(direction, first, second, len(trusts)),
-        runs=[_point(run) for run in every],
+        runs=[run.point for run in every],
         causes=_cause_trends(judged),
-        undiagnosed=[
-            UndiagnosedRun(run_id=case.run_id, reason=case.undiagnosed or "not diagnosed", fix=case.fix)
-            for case in own
-            if case.diagnosis is None
-        ],
-        unreadable=[case.run_id for case in cases if case.metadata is None],
+        undiagnosed=list(undiagnosed),
+        unreadable=list(unreadable),
         notes=_notes(every, rules),
     )
 
@@ -147,36 +167,36 @@ def _summary(direction: Direction, first: float | None, second: float | None, ob
     return f"trust {direction}: median {first:g} in the first half, {second:g} in the second, over {observed} runs"
 
 
-def _point(run: _Judged) -> RunPoint:
-    figures, primary = figures_of(run.diagnosis), run.diagnosis.primary_diagnosis
+def _point(case: RunSummary, diagnosis: Diagnosis) -> RunPoint:
+    figures, primary = figures_of(diagnosis), diagnosis.primary_diagnosis
     return RunPoint(
-        run_id=run.case.run_id,
-        created_at=run.case.created_at,
-        rule_set_version=run.diagnosis.rule_set_version,
+        run_id=case.run_id,
+        created_at=case.created_at,
+        rule_set_version=diagnosis.rule_set_version,
         trust=figures.trust,
         confidence=figures.confidence,
         cost_usd=figures.cost_usd,
-        cost_is_estimated=run.diagnosis.cost_analysis.cost_is_estimated,
+        cost_is_estimated=diagnosis.cost_analysis.cost_is_estimated,
         wall_ms=figures.wall_ms,
         primary_type=primary.type if primary else None,
-        sessions=format_sessions(run.diagnosis),
+        sessions=format_sessions(diagnosis),
     )
 
 
-def _cause_trends(judged: Sequence[_Judged]) -> list[CauseTrend]:
-    sightings: dict[str, list[tuple[RunSummary, CauseGroup]]] = {}
+def _cause_trends(judged: Sequence[JudgedRun]) -> list[CauseTrend]:
+    sightings: dict[str, list[tuple[RunPoint, CauseGroup]]] = {}
     for run in judged:
-        for cause, group in causes_of(run.diagnosis).items():
-            sightings.setdefault(cause, []).append((run.case, group))
+        for cause, group in run.causes.items():
+            sightings.setdefault(cause, []).append((run.point, group))
     trends = [_cause_trend(seen, judged) for seen in sightings.values()]
     return sorted(trends, key=lambda trend: (-trend.runs, severity_rank(trend.severity), trend.cause))
 
 
-def _cause_trend(seen: list[tuple[RunSummary, CauseGroup]], judged: Sequence[_Judged]) -> CauseTrend:
+def _cause_trend(seen: list[tuple[RunPoint, CauseGroup]], judged: Sequence[JudgedRun]) -> CauseTrend:
     (first, _), (last, group) = seen[0], seen[-1]
-    observed = [run.case.run_id for run in judged if run.diagnosis.trust_score is not None]
+    observed = [run.point.run_id for run in judged if run.point.trust is not None]
     # If the latest run was not observed, its findings do not show that a cause is gone.
-    latest = {judged[-1].case.run_id, *observed[-1:]}
+    latest = {judged[-1].point.run_id, *observed[-1:]}
     return CauseTrend(
         cause=group.cause,
         type=group.type,
@@ -188,17 +208,17 @@ def _cause_trend(seen: list[tuple[RunSummary, CauseGroup]], judged: Sequence[_Ju
         first_at=first.created_at,
         last_run=last.run_id,
         last_at=last.created_at,
-        in_latest=any(case.run_id in latest for case, _ in seen),
+        in_latest=any(point.run_id in latest for point, _ in seen),
     )
 
 
-def _notes(every: Sequence[_Judged], rules: str | None) -> list[str]:
+def _notes(every: Sequence[JudgedRun], rules: str | None) -> list[str]:
     notes = []
-    if others := [run.case.run_id for run in every if run.diagnosis.rule_set_version != rules]:
+    if others := [run.point.run_id for run in every if run.point.rule_set_version != rules]:
         runs = counted(len(others), "run")
         not_counted = f"{runs} diagnosed with another rule set and not counted: {list_names(others)}"
-        notes.append(f"{not_counted}; run critiqor diagnose RUN to use the current rules")
-    if blind := [run.case.run_id for run in every if run.diagnosis.trust_score is None]:
+        notes.append(f"{not_counted}; run {diagnose_command(others[0], 'RUN')} to use the current rules")
+    if blind := [run.point.run_id for run in every if run.point.trust is None]:
         notes.append(
             f"{counted(len(blind), 'run')} without a trust score because no agent was observed: {list_names(blind)}"
         )

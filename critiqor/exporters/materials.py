@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from importlib import resources
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -18,7 +17,8 @@ from critiqor.exporters import markdown
 from critiqor.exporters.formats import Material
 from critiqor.exporters.notes import diagnosis_or_note, integrity_notes, unfinished_notes, visibility_notes
 from critiqor.exporters.trace.trace_builder import gather_trace
-from critiqor.model import Event
+from critiqor.exporters.zip import packed_file, packed_json, packed_text
+from critiqor.model import Event, Seal
 from critiqor.model.report import (
     Bundle,
     BundledFile,
@@ -46,8 +46,6 @@ from critiqor.storage.seals.digests import file_digest
 from critiqor.timeline.profiles import read_cpu_profiles
 from critiqor.timeline.reader.citations import cited_moments
 
-_PIECE = 1 << 18
-"""Number of bytes of a file that are read at once."""
 _ANONYMOUS = """\
 This run is anonymous: names, paths, messages and payload texts were removed, structure and numbers kept.
 
@@ -177,20 +175,19 @@ def _gather_bundle(view: RunView, options: ExportOptions) -> Gathered:
     if view.integrity.state == "other" and view.unproven is not None:
         raise view.unproven
     files = [
-        _json("run.json", report.run),
-        _text("report.md", b"".join(markdown.report(_timed(view, report)))),
+        packed_json("run.json", report.run),
+        packed_text("report.md", b"".join(markdown.report(_timed(view, report)))),
     ]
     if options.pages is not None:
-        files.append(_text("report.html", b"".join(options.pages(run))))
+        files.append(packed_text("report.html", b"".join(options.pages(run))))
     if view.is_anonymous:
-        files += [_json("diagnosis.json", report.diagnosis), _text("README.txt", _ANONYMOUS.encode())]
-        files.append(BundledFile("events.jsonl", seal.bytes, lambda: _lines(view.events())))
+        files += [packed_json("diagnosis.json", report.diagnosis), *anonymous_files(view, seal)]
         notes = ["The sealed evidence and the timeline are not included."]
         return Gathered(Bundle(run.id, files), [*integrity_notes(view), *notes])
-    files += [_file("session.json", run.evidence_path), _file("diagnosis.json", run.diagnosis_path)]
+    files += [packed_file("session.json", run.evidence_path), packed_file("diagnosis.json", run.diagnosis_path)]
     carried = report.coverage.carried if report.coverage is not None else None
     if carried is not None:
-        files.append(_file("carried.jsonl", run.paths.carried_path(run.id), carried.bytes))
+        files.append(packed_file("carried.jsonl", run.paths.carried_path(run.id), carried.bytes))
     unread = _add_annotations(run, files)
     sealed = report.coverage.timeline if report.coverage is not None else None
     if sealed is None:
@@ -202,8 +199,14 @@ def _gather_bundle(view: RunView, options: ExportOptions) -> Gathered:
     if file_digest(run.timeline_path, sealed.bytes) != sealed.digest:
         notes = [f"The OpenClaw timeline is not included: it was changed after sealing (critiqor verify {run.id})."]
     else:
-        files.append(_file("timeline.jsonl", run.timeline_path, view.head.sealed_timeline_bytes))
+        files.append(packed_file("timeline.jsonl", run.timeline_path, view.head.sealed_timeline_bytes))
     return Gathered(Bundle(run.id, files), [*integrity_notes(view), *unread, *notes])
+
+
+def anonymous_files(view: RunView, seal: Seal) -> list[BundledFile]:
+    """Return the events of a run as far as an anonymous viewer may see them, and a note on what they are."""
+    events = BundledFile("events.jsonl", seal.bytes, lambda: _lines(view.events()))
+    return [packed_text("README.txt", _ANONYMOUS.encode()), events]
 
 
 def _add_annotations(run: Run, files: list[BundledFile]) -> list[str]:
@@ -212,7 +215,7 @@ def _add_annotations(run: Run, files: list[BundledFile]) -> list[str]:
         annotations = read_annotations(run.paths, run.id)
     except BrokenRecordError as error:
         return [f"The tags and notes are not included: {error.message}."]
-    files += [_json("annotations.json", annotations)] if annotations else []
+    files += [packed_json("annotations.json", annotations)] if annotations else []
     return []
 
 
@@ -267,25 +270,5 @@ class _Files:
         return found
 
 
-def _file(name: str, path: Path, limit: int | None = None) -> BundledFile:
-    size = path.stat().st_size if limit is None else limit
-    return BundledFile(name, size, lambda: _pieces(path, size))
-
-
-def _json(name: str, document: object) -> BundledFile:
-    return _text(name, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
-
-
 def _lines(events: Iterator[Event]) -> Iterator[bytes]:
     return (msgspec.json.encode(event) + b"\n" for event in events)
-
-
-def _text(name: str, content: bytes) -> BundledFile:
-    return BundledFile(name, len(content), lambda: [content])
-
-
-def _pieces(path: Path, size: int) -> Iterator[bytes]:
-    with open_regular_file(path) as file:
-        while size > 0 and (piece := file.read(min(_PIECE, size))):
-            size -= len(piece)
-            yield piece

@@ -10,8 +10,12 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from critiqor.model.report import Bundle
+import msgspec
+
+from critiqor.model.report import Bundle, BundledFile
+from critiqor.storage.atomic import open_regular_file
 
 CHECKSUMS = "SHA256SUMS"
 LEVEL = 6
@@ -19,6 +23,8 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a ZIP archive can represent."""
 _MODE = 0o100600 << 16
 _UNIX = 3
+_PIECE = 1 << 18
+"""Number of bytes of a file that are read at once."""
 
 
 def report(bundle: Bundle) -> Iterator[bytes]:
@@ -33,6 +39,29 @@ def report(bundle: Bundle) -> Iterator[bytes]:
         listing = "".join(sums).encode()
         yield from _packed(archive, out, f"{bundle.name}/{CHECKSUMS}", len(listing), [listing])
     yield out.take()
+
+
+def packed_file(name: str, path: Path, limit: int | None = None) -> BundledFile:
+    """Return a file for a bundle, or its first `limit` bytes; it is read when it is packed."""
+    size = path.stat().st_size if limit is None else limit
+    return BundledFile(name, size, lambda: _pieces(path, size))
+
+
+def packed_json(name: str, document: object) -> BundledFile:
+    """Return a document for a bundle, as indented JSON."""
+    return packed_text(name, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+
+
+def packed_text(name: str, content: bytes) -> BundledFile:
+    """Return bytes as a file for a bundle."""
+    return BundledFile(name, len(content), lambda: [content])
+
+
+def _pieces(path: Path, size: int) -> Iterator[bytes]:
+    with open_regular_file(path) as file:
+        while size > 0 and (piece := file.read(min(_PIECE, size))):
+            size -= len(piece)
+            yield piece
 
 
 def _packed(archive: zipfile.ZipFile, out: _Pipe, name: str, size: int, pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -15,11 +15,15 @@ from typing import Literal
 
 import msgspec
 
+from critiqor.model.diagnosis import Readiness
 from critiqor.model.record import Metadata, Timestamps
 
 MANIFEST_SCHEMA = "critiqor.fleet.manifest.v1"
 DIGEST_LENGTH = 16
 """Number of hexadecimal digits of the seal that are a part of an object's name."""
+HOST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+RULE_SET = re.compile(r"\d{1,5}(?:\.\d{1,5}){0,3}")
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 Content = Literal["full", "structure"]
@@ -44,6 +48,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     rule_set: str
     """The rule set of the diagnosis in the bundle."""
+    verdict: Readiness | None = None
+    """The verdict of that diagnosis."""
     critiqor_version: str
     openclaw_version: str | None = None
     content: Content = "full"
@@ -54,12 +60,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The name of the run in a store: `HOST/RUN-DIGEST`."""
-        return f"{self.host_id}/{self.run_id}-{seal_digits(self.seal)[:DIGEST_LENGTH]}"
+        return stored_name(self.host_id, self.run_id, self.seal)
 
     @property
     def manifest_path(self) -> str:
         """The name of the object that holds this manifest."""
-        return f"manifests/{self.name}.json"
+        return manifest_name(self.host_id, self.run_id, self.seal)
 
     @property
     def bundle_path(self) -> str:
@@ -67,9 +73,49 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return f"bundles/{self.name}.zip"
 
 
+def stored_name(host: str, run_id: str, seal: str) -> str:
+    """Return the name of a run in a store: `HOST/RUN-DIGEST`."""
+    return f"{host}/{run_id}-{seal_digits(seal)[:DIGEST_LENGTH]}"
+
+
+def manifest_name(host: str, run_id: str, seal: str) -> str:
+    """Return the name of the object that holds the manifest of a run."""
+    return f"manifests/{stored_name(host, run_id, seal)}.json"
+
+
+def decode_manifest(data: bytes, path: str) -> Manifest:
+    """Decode the manifest in an object of this name. Raise `ValueError` that says why it is none.
+
+    Others may have put anything into a store, so its names are checked before they become paths.
+    """
+    try:
+        manifest = msgspec.json.decode(data, type=Manifest)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    if manifest.schema_version != MANIFEST_SCHEMA:
+        raise ValueError(f"its schema is {manifest.schema_version[:80]!r}, and this version reads {MANIFEST_SCHEMA}")
+    if not HOST_ID.fullmatch(manifest.host_id) or not _RUN_ID.fullmatch(manifest.run_id):
+        raise ValueError("the name of its host or run is not valid")
+    if not _DIGEST.fullmatch(manifest.bundle_digest) or manifest.bundle_size < 0:
+        raise ValueError("it does not describe its bundle")
+    if manifest.manifest_path != path:
+        raise ValueError("it belongs to another name")
+    return manifest
+
+
 def diagnosis_path(seal: str, rule_set: str) -> str:
-    """Return the name of the object that holds a later diagnosis of sealed evidence."""
+    """Return the name of the object that holds a later diagnosis of sealed evidence.
+
+    Raise `ValueError` if the seal or the rule set cannot be a part of it.
+    """
+    if not RULE_SET.fullmatch(rule_set):
+        raise ValueError(f"{rule_set[:40]!r} is no rule set")
     return f"diagnoses/{seal_digits(seal)}/{rule_set}.json"
+
+
+def rule_set_order(rule_set: str) -> tuple[int, ...]:
+    """Return a key that sorts rule sets by age, the oldest first; one that is none comes before all others."""
+    return tuple(map(int, rule_set.split("."))) if RULE_SET.fullmatch(rule_set) else ()
 
 
 def seal_digits(seal: str) -> str:

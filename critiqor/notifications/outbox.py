@@ -24,8 +24,7 @@ import msgspec
 
 from critiqor.notifications.alert import ALERT_SCHEMA, Alert, Message, summary_message
 from critiqor.storage import SessionPaths, exclusive, open_regular_file, write_bytes
-from critiqor.storage.atomic import sync_folder
-from critiqor.storage.paths import FOLDER_MODE
+from critiqor.storage.atomic import make_folder
 
 MAX_FILE = 4 << 20
 """Bytes that are read of a file of the outbox."""
@@ -90,13 +89,13 @@ class ChannelOutbox:
         return any((folder / (name + _SUFFIX)).exists() for folder in (self._waiting, self._refused, self._sent))
 
     def _write(self, name: str, entry: Entry) -> None:
-        _make_folder(self._waiting)
+        make_folder(self._waiting)
         write_bytes(self._waiting / (name + _SUFFIX), msgspec.json.encode(entry))
 
     @contextlib.contextmanager
     def sending(self, seconds: float) -> Iterator[None]:
         """Let one process send at a time. Raise `TimeoutError` if another one does for that many seconds."""
-        _make_folder(self._folder)
+        make_folder(self._folder)
         with exclusive(self._folder / "lock", timeout=max(0.0, seconds)):
             yield
 
@@ -164,11 +163,11 @@ class ChannelOutbox:
 
     def save_state(self, state: ChannelState) -> None:
         """Remember what is known about the channel."""
-        _make_folder(self._folder)
+        make_folder(self._folder)
         write_bytes(self._folder / "state.json", msgspec.json.encode(state))
 
     def _move(self, name: str, folder: Path) -> None:
-        _make_folder(folder)
+        make_folder(folder)
         with contextlib.suppress(FileNotFoundError):
             (self._waiting / (name + _SUFFIX)).replace(folder / (name + _SUFFIX))
 
@@ -211,7 +210,7 @@ class Outbox:
 
     def expect(self, run_id: str) -> None:
         """Remember that the findings of a run will be announced, in case this process is killed before that."""
-        _make_folder(self._expected)
+        make_folder(self._expected)
         write_bytes(self._expected / run_id, b"")
 
     def expected(self) -> list[str]:
@@ -228,14 +227,6 @@ def _step(entry: Entry) -> int:
     kinds = ("new", "updated", "withdrawn")
     kind = entry.message.alerts[0].kind if entry.message.alerts else ""
     return kinds.index(kind) if kind in kinds else len(kinds)
-
-
-def _make_folder(folder: Path) -> None:
-    """Create a folder and those above it, for the user only, and durably: a message in it must survive a crash."""
-    if not folder.is_dir():
-        _make_folder(folder.parent)
-        folder.mkdir(exist_ok=True, mode=FOLDER_MODE)
-        sync_folder(folder.parent)
 
 
 def _run_of(name: str) -> str:

@@ -29,6 +29,8 @@ class Viewer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is the user of this machine at the terminal, who sees every run."""
     is_export: bool = False
     """Whether it is an export, in which an anonymous run stays anonymous because the file may be passed on."""
+    is_limited: bool = False
+    """Whether it gets structure and numbers only, of every run that it may see."""
     is_user: bool = False
     """Whether it is the user who started the dashboard, who sees all runs of its tenants."""
     tenants: frozenset[str] = frozenset()
@@ -41,6 +43,8 @@ OWNER = Viewer(is_owner=True)
 """The user at the terminal."""
 EXPORT = Viewer(is_owner=True, is_export=True)
 """A report or an export that the user makes."""
+STRUCTURE = Viewer(is_owner=True, is_export=True, is_limited=True)
+"""An export of structure and numbers, whatever the visibility of the run."""
 
 
 def visible_level(viewer: Viewer, head: RunHead) -> Level | None:
@@ -49,7 +53,8 @@ def visible_level(viewer: Viewer, head: RunHead) -> Level | None:
     if not viewer.is_owner and head.metadata.tenant_id not in viewer.tenants:
         return None
     if viewer.is_owner or viewer.is_user:
-        return "anonymous" if viewer.is_export and visibility == "anonymous" else "whole"
+        is_anonymous = viewer.is_limited or (viewer.is_export and visibility == "anonymous")
+        return "anonymous" if is_anonymous else "whole"
     if viewer.run_id not in (None, head.run_id):
         return None
     has_link = viewer.run_id is not None

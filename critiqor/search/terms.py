@@ -26,34 +26,35 @@ class Search:
     """A search."""
 
     def __init__(self, text: str) -> None:
-        chunks = (_split_words(chunk) for chunk in text[:MAX_SEARCH].split())
-        self._phrases = [words for words in chunks if words][:MAX_WORDS]
+        chunks = (split_words(chunk) for chunk in text[:MAX_SEARCH].split())
+        self.phrases = [words for words in chunks if words][:MAX_WORDS]
+        """The parts of each word, in lower case; the last part matches the beginning of a word."""
 
     def __bool__(self) -> bool:
-        return bool(self._phrases)
+        return bool(self.phrases)
 
     @property
     def expression(self) -> str:
         """The search for FTS5. Words contain only letters, digits and underscores, so nothing needs escaping."""
-        return " AND ".join(f'"{" ".join(words)}" *' for words in self._phrases)
+        return " AND ".join(f'"{" ".join(words)}" *' for words in self.phrases)
 
     @property
     def pattern(self) -> re.Pattern[str] | None:
         """A pattern that locates matches in a text; None for an empty search."""
-        phrases = sorted((r"\W+".join(map(re.escape, words)) for words in self._phrases), key=len, reverse=True)
+        phrases = sorted((r"\W+".join(map(re.escape, words)) for words in self.phrases), key=len, reverse=True)
         return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})", re.IGNORECASE) if phrases else None
 
     def matches(self, event: Event) -> bool:
         """Return whether an event matches the search."""
         text = searchable_text(event)
         lowered = text.lower()
-        if not all(word in lowered for words in self._phrases for word in words):
+        if not all(word in lowered for words in self.phrases for word in words):
             return False  # a fast check that excludes most events
-        words = _split_words(text)
-        return all(_contains(words, phrase) for phrase in self._phrases)
+        words = split_words(text)
+        return all(_contains(words, phrase) for phrase in self.phrases)
 
 
-def _split_words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a text in lower case."""
     return _WORD.findall(text.lower())
 
@@ -89,9 +90,14 @@ def _texts(value: Any) -> Iterator[str]:
 def matching_excerpt(event: Event, text: str) -> str:
     """Return the part of an event around the first match of a search, on one line."""
     content = "\n".join(part for part in (event.error, *_texts(event.payload)) if part)[:MAX_LOCATED]
+    return excerpt_around(content, text) if content else excerpt(searchable_text(event), MAX_SHOWN)
+
+
+def excerpt_around(content: str, text: str) -> str:
+    """Return the part of a text around the first match of a search, on one line."""
     pattern = Search(text).pattern
     match = pattern.search(content) if pattern is not None else None
     if match is None:
-        return excerpt(content or searchable_text(event), MAX_SHOWN)
+        return excerpt(content, MAX_SHOWN)
     start = max(content.rfind("\n", 0, match.start()) + 1, match.start() - 60)
     return excerpt(content[start:], MAX_SHOWN)

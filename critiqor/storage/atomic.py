@@ -182,7 +182,20 @@ def write_bytes(path: Path, data: bytes, *, synced: bool = True) -> None:
 
 def write_json(path: str | Path, document: Any) -> None:
     """Replace a file with a document as indented JSON; a reader never sees half of it."""
-    write_bytes(Path(path), msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+    write_bytes(Path(path), json_document(document))
+
+
+def json_document(document: Any) -> bytes:
+    """Return a document as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and those above it, for the user only, and durably: a file in it must survive a crash."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True, mode=FOLDER_MODE)
+        sync_folder(folder.parent)
 
 
 def sync_folder(folder: Path) -> None:

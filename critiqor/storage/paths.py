@@ -141,6 +141,11 @@ class SessionPaths(msgspec.Struct, frozen=True):
         return self.runs_dir / ".notify"
 
     @property
+    def fleet_folder(self) -> Path:
+        """The outbox of runs that are to be stored in an object store."""
+        return self.runs_dir / ".fleet"
+
+    @property
     def streams_folder(self) -> Path:
         """Which spans of runs were sent to a collector while they were recorded."""
         return self.runs_dir / ".otlp"

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 import msgspec
 
@@ -237,12 +237,17 @@ def _decoded_end(document: Path, data: bytes) -> _DocumentEnd:
 def sealed_lines(document: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the events of a sealed session.json as bytes, with their offsets."""
     with open_regular_file(document, buffering=_BUFFER_BYTES, follow_links=False) as file:
-        offset = len(file.readline())
-        for line in file:
-            if line == b"],\n":
-                return
-            yield offset, line.rstrip(b",\n")
-            offset += len(line)
+        yield from evidence_lines(file)
+
+
+def evidence_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the events of a sealed session.json that is open as bytes, with their offsets."""
+    offset = len(file.readline(MAX_LINE))
+    while line := file.readline(2 * MAX_LINE):
+        if line == b"],\n":
+            return
+        yield offset, line.rstrip(b",\n")
+        offset += len(line)
 
 
 def event_at(descriptor: int, offset: int, length: int) -> Event:

@@ -12,6 +12,7 @@ from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.run_list import ListedRun, RunRow
 from critiqor.cli.terminal.bars import bar, sparkline
 from critiqor.cli.terminal.styled_text import FAINT, READINESSES, indented, next_command, score_style, styled, untrusted
+from critiqor.comparison.figures import show_command
 from critiqor.model.formatting import counted
 
 MAX_SHOWN = 50
@@ -31,7 +32,7 @@ def runs_drawing(rows: Sequence[RunRow], no_runs: str) -> Group:
 
 
 def _parts(rows: Sequence[RunRow]) -> Iterator[RenderableType]:
-    by_time = sorted(rows, key=lambda row: (len(row.run.run_id), row.run.run_id))
+    by_time = sorted(rows, key=lambda row: _age(row.run))
     trusts = [row.run.trust for row in by_time if row.run.trust is not None]
     title = styled(counted(len(rows), "run"), "bold")
     if len(trusts) > 1:
@@ -42,7 +43,12 @@ def _parts(rows: Sequence[RunRow]) -> Iterator[RenderableType]:
     if len(rows) > MAX_SHOWN:
         yield Text(f"and {len(rows) - MAX_SHOWN:,} more: {add_runs_dir('critiqor runs --json')} has them all", FAINT)
     first = rows[0].run
-    yield next_command(f"critiqor {'recover' if first.status == 'LOST' else 'show'} {first.run_id}")
+    yield next_command(f"critiqor recover {first.run_id}" if first.status == "LOST" else show_command(first.run_id))
+
+
+def _age(run: ListedRun) -> tuple[str, int, str]:
+    """Return a key that sorts runs by age: those of a folder by number, those of several hosts, `HOST/RUN`, by time."""
+    return (run.created_at or "" if "/" in run.run_id else "", len(run.run_id), run.run_id)
 
 
 class RunsTable:
@@ -71,7 +77,7 @@ def _cells(row: RunRow, width: int) -> dict[str, Text]:
     """Return the cells of a row by their titles."""
     run = row.run
     cells = {
-        "run": untrusted(run.run_id, "bold", max_length=20),
+        "run": untrusted(run.run_id, "bold", max_length=60 if "/" in run.run_id else 20),
         "trust": _trust(run, WIDE_BAR if width >= MIN_WIDTH_WIDE_BAR else NARROW_BAR),
     }
     if width >= MIN_WIDTH_VERDICT:

@@ -10,7 +10,7 @@ from rich.text import Text
 from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, indented, next_command, preformatted, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.cli.texts.trends import FIGURES, Texts, figure_cells, notes_of, title_of, when, where
-from critiqor.comparison.figures import FIGURE_LABELS
+from critiqor.comparison.figures import FIGURE_LABELS, show_command
 from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
 from critiqor.model.formatting import format_identifier
 
@@ -36,7 +36,7 @@ def _parts(result: Trends, texts: Texts) -> Iterator[RenderableType]:
         yield Text()
         yield from (indented(preformatted(f"· {note}", FAINT)) for note in notes)
     if result.runs:
-        yield next_command(f"critiqor show {result.runs[-1].run_id}")
+        yield next_command(show_command(result.runs[-1].run_id))
 
 
 def _run(run: RunPoint, texts: Texts) -> list[Text]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.text_layout import page, table
 from critiqor.comparison.compare import CauseChange, Comparison
-from critiqor.comparison.figures import FIGURE_LABELS, format_difference, format_figure
+from critiqor.comparison.figures import FIGURE_LABELS, format_difference, format_figure, show_command
 from critiqor.model.formatting import format_identifier
 from critiqor.model.timeline import TimingComparison
 from critiqor.timeline.reports.comparison_report import comparison_parts
@@ -43,7 +43,7 @@ def comparison_text(result: Comparison, timing: TimingComparison, texts: Texts) 
     if result.notes:
         lines += ["", *(f"  · {note}" for note in result.notes)]
     lines += ["", *as_lines(comparison_parts(timing))]
-    return page([*lines, "", f"  Next: {add_runs_dir(f'critiqor show {result.after}')}"])
+    return page([*lines, "", f"  Next: {add_runs_dir(show_command(result.after))}"])
 
 
 def _row(state: str, change: CauseChange) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.text_layout import page, table
-from critiqor.comparison.figures import FIGURE_LABELS, format_figure
+from critiqor.comparison.figures import FIGURE_LABELS, format_figure, show_command
 from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
 
 FIGURES = ("trust", "confidence", "cost_usd", "wall_ms")
@@ -28,7 +28,7 @@ def trends_text(result: Trends, texts: Texts) -> str:
     if notes := notes_of(result):
         lines += ["", *(f"  · {note}" for note in notes)]
     if result.runs:
-        lines += ["", f"  Next: {add_runs_dir(f'critiqor show {result.runs[-1].run_id}')}"]
+        lines += ["", f"  Next: {add_runs_dir(show_command(result.runs[-1].run_id))}"]
     return page(lines)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.options import fleet_option, json_option, runs_dir_option
 from critiqor.cli.output import answer
 
 if TYPE_CHECKING:
@@ -17,9 +17,19 @@ if TYPE_CHECKING:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", shell_complete=run_names)
 @runs_dir_option
+@fleet_option
 @json_option
-def benchmark(run: str, runs_dir: str, as_json: bool) -> None:
-    """Rank RUN among the runs of its tenant that have the same benchmark id and difficulty tier."""
+def benchmark(run: str, runs_dir: str, fleet: bool, as_json: bool) -> None:
+    """Rank RUN among the runs of its tenant that have the same benchmark id and difficulty tier.
+
+    With --fleet, RUN is HOST/RUN, and it is ranked among the runs of all hosts.
+    """
+    if fleet:
+        from critiqor.cli.fleet.benchmark import fleet_ranking
+
+        ranking, texts = fleet_ranking(run)
+        answer("benchmark", ranking, _text(ranking, texts), as_json=as_json)
+        return
     from critiqor.comparison.ranking import rank_run
     from critiqor.run.store import RunStore
     from critiqor.run.view import RunView, summarize_runs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.options import fleet_option, json_option, runs_dir_option
 from critiqor.cli.output import answer
 
 if TYPE_CHECKING:
@@ -22,16 +22,23 @@ if TYPE_CHECKING:
 @click.argument("before", shell_complete=run_names)
 @click.argument("after", shell_complete=run_names)
 @runs_dir_option
+@fleet_option
 @json_option
-def compare(before: str, after: str, runs_dir: str, as_json: bool) -> None:
+def compare(before: str, after: str, runs_dir: str, fleet: bool, as_json: bool) -> None:
     """Compare run BEFORE a change with run AFTER it: resolved, new and remaining problems, and figures.
 
     If OpenClaw wrote a timeline of both, times are compared too, by span name; differences within noise are marked as
-    noise.
+    noise. With --fleet, both are HOST/RUN, and their newest diagnoses come from the store.
     """
-    import msgspec
+    if fleet:
+        from critiqor.fleet.settings import required_store
+        from critiqor.fleet.store.object_store import open_store
+        from critiqor.fleet.views.run_comparison import compare_in_fleet
 
-    from critiqor.cli.texts.compare import comparison_text
+        found = compare_in_fleet(open_store(required_store()), before, after)
+        hosts = {"host_before": found.hosts[0], "host_after": found.hosts[1]}
+        _answer(found.result, found.timing, found.texts, hosts, as_json=as_json)
+        return
     from critiqor.comparison.compare import compare as compare_diagnoses
     from critiqor.run.store import RunStore
     from critiqor.run.timing import compare_timings
@@ -43,7 +50,17 @@ def compare(before: str, after: str, runs_dir: str, as_json: bool) -> None:
     result = compare_diagnoses(first, second, [view.unproven.message for view in views if view.unproven is not None])
     timing = compare_timings(views[0].run, views[1].run)
     texts = views[0].figure_texts(), views[1].figure_texts()
-    data = {**msgspec.structs.asdict(result), "timing": timing}
+    _answer(result, timing, texts, {}, as_json=as_json)
+
+
+def _answer(
+    result: Comparison, timing: TimingComparison, texts: Texts, hosts: dict[str, str], *, as_json: bool
+) -> None:
+    import msgspec
+
+    from critiqor.cli.texts.compare import comparison_text
+
+    data = {**msgspec.structs.asdict(result), "timing": timing, **hosts}
     text = comparison_text(result, timing, texts)
     answer("compare", data, text, as_json=as_json, drawing=lambda: _drawing(result, timing, texts))
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.options import json_option, runs_dir_option
-from critiqor.cli.output import answer
+from critiqor.cli.options import fleet_option, json_option, runs_dir_option
+from critiqor.cli.output import answer, say
 from critiqor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from critiqor.cli.run_list import RunRow, SortKey
+    from critiqor.cli.run_list import RunFilter, RunRow, SortKey
     from critiqor.run.store import RunStore
 
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="Order: the newest, the lowest trust, the highest cost or the most events first.",
 )
+@click.option("--host", metavar="PATTERN", help="With --fleet: only runs of this host, such as build-*.")
+@fleet_option
 @json_option
 def runs(
     runs_dir: str,
@@ -49,26 +51,52 @@ def runs(
     since: str | None,
     tags: tuple[str, ...],
     sort: SortKey,
+    host: str | None,
+    fleet: bool,
     as_json: bool,
 ) -> None:
-    """List the runs in this folder, newest first."""
+    """List the runs in this folder, newest first.
+
+    With --fleet, list the runs of all hosts, at most 1,000 of them; `critiqor pull HOST/RUN` fetches one.
+    """
     from critiqor.cli.garbage import paused_collection
     from critiqor.cli.run_list import RunFilter, list_runs, sort_rows
+    from critiqor.cli.texts.runs import runs_lines
     from critiqor.run.store import RunStore
 
+    chosen = RunFilter(agent=agent, session=session, verdicts=verdicts, since_ms=_moment(since), tags=tags)
+    if fleet:
+        _list_fleet(chosen, host, sort, as_json=as_json)
+        return
+    if host is not None:
+        raise UsageError("--host has no effect without --fleet", fix="critiqor runs --fleet")
     store = RunStore(runs_dir)
     with paused_collection():
         rows = list_runs(store)
-    chosen = RunFilter(agent=agent, session=session, verdicts=verdicts, since_ms=_moment(since), tags=tags)
     listed = sort_rows([row for row in rows if chosen.shows(row)], sort)
     if rows and not listed:
         answer("runs", [], f"No run of {len(rows)} matches the options.", as_json=as_json)
         return
     text = (
-        "\n".join(_lines(listed)) if rows else f"{_no_runs(store)}\nNext: {add_runs_dir('critiqor monitor openclaw')}"
+        "\n".join(runs_lines(listed))
+        if rows
+        else f"{_no_runs(store)}\nNext: {add_runs_dir('critiqor monitor openclaw')}"
     )
     data = [row.run for row in listed]
-    answer("runs", data, text, as_json=as_json, drawing=lambda: _drawing(listed, store))
+    answer("runs", data, text, as_json=as_json, drawing=lambda: _drawing(listed, _no_runs(store)))
+
+
+def _list_fleet(chosen: RunFilter, host: str | None, sort: SortKey, *, as_json: bool) -> None:
+    from critiqor.cli.fleet.runs import MAX_RUNS, list_fleet
+    from critiqor.cli.texts.runs import runs_lines
+
+    listed = list_fleet(chosen, host, sort)
+    if listed.more:
+        say(f"there are more than {MAX_RUNS:,} runs; narrow the list with --since, --agent, --host or --verdict")
+    nothing = f"No run in the index {listed.address} matches the options."
+    text = "\n".join(runs_lines(listed.rows, with_host=True)) if listed.rows else nothing
+    data = [row.run for row in listed.rows]
+    answer("runs", data, text, as_json=as_json, drawing=lambda: _drawing(listed.rows, nothing))
 
 
 def _moment(since: str | None) -> int | None:
@@ -94,28 +122,7 @@ def _no_runs(store: RunStore) -> str:
     return f"No runs in {folder} yet" + ("." if folder.exists() else ": there is no such folder.")
 
 
-def _drawing(rows: Sequence[RunRow], store: RunStore) -> RenderableType:
+def _drawing(rows: Sequence[RunRow], nothing: str) -> RenderableType:
     from critiqor.cli.drawings.runs import runs_drawing
 
-    return runs_drawing(rows, _no_runs(store))
-
-
-_WIDTHS = {"run_id": 9, "status": 11, "created_at": 25, "agent_id": 16, "events": 8, "trust": 6, "confidence": 11}
-_WIDTHS |= {"verdict": 8, "outcome": 13, "cost": 15}
-_COLUMNS = (*_WIDTHS, "headline")
-
-
-def _lines(rows: Sequence[RunRow]) -> list[str]:
-    cells = [[_cell(row, name) for name in _COLUMNS] for row in rows]
-    return [_line([name.replace("_", " ") for name in _COLUMNS]), *map(_line, cells)]
-
-
-def _cell(row: RunRow, name: str) -> object:
-    if name == "headline":
-        return row.run.description or None
-    return row.cost if name == "cost" else getattr(row.run, name)
-
-
-def _line(row: Sequence[object]) -> str:
-    cells = ["-" if cell is None else " ".join(str(cell).split()) for cell in row]
-    return " ".join(cell.ljust(_WIDTHS.get(name, 0)) for name, cell in zip(_COLUMNS, cells, strict=True)).rstrip()
+    return runs_drawing(rows, nothing)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.options import fleet_option, json_option, runs_dir_option
 from critiqor.cli.output import answer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from critiqor.model import Event
     from critiqor.search.index import RunHits
 
@@ -40,17 +42,25 @@ class FoundRun(msgspec.Struct, frozen=True, kw_only=True):
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("words", nargs=-1, required=True)
 @runs_dir_option
+@fleet_option
 @json_option
-def search(words: tuple[str, ...], runs_dir: str, as_json: bool) -> None:
+def search(words: tuple[str, ...], runs_dir: str, fleet: bool, as_json: bool) -> None:
     """Search the messages, commands and results of all sealed runs for events that contain all WORDS.
 
     A word also matches longer words that start with it. New runs are indexed first, in `.search.sqlite` in the runs
-    folder, which can be deleted at any time.
+    folder, which can be deleted at any time. With --fleet, the first requests, last answers, claims and titles of
+    findings of the runs of all hosts are searched.
 
     \b
     critiqor search invoice 4711
     critiqor search src/app.py
     """
+    if fleet:
+        from critiqor.cli.fleet.search import search_fleet
+
+        runs = search_fleet(" ".join(words))
+        answer("search", runs, _text(runs), as_json=as_json)
+        return
     from critiqor.run.store import RunStore
     from critiqor.search.index import SearchIndex
 
@@ -76,9 +86,10 @@ def _hit(event: Event, text: str) -> Hit:
     )
 
 
-def _text(found: list[FoundRun]) -> str:
+def _text(found: Sequence[FoundRun]) -> str:
     from critiqor.cli.hints import add_runs_dir
     from critiqor.cli.text_layout import page
+    from critiqor.comparison.figures import show_command
     from critiqor.model.formatting import counted, format_session
 
     if not found:
@@ -91,5 +102,6 @@ def _text(found: list[FoundRun]) -> str:
             lines.append(f"    {hit.text}")
     if len(found) > SHOWN:
         lines.append(f"and {len(found) - SHOWN} more runs: --json has them all")
-    following = add_runs_dir(f"critiqor dashboard {found[0].run_id}")
+    first = found[0].run_id
+    following = add_runs_dir(show_command(first) if "/" in first else f"critiqor dashboard {first}")
     return page([*lines, f"Next: {following}"])

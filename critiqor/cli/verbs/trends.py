@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from critiqor.cli.options import json_option, runs_dir_option
+from critiqor.cli.options import fleet_option, json_option, runs_dir_option
 from critiqor.cli.output import answer
-from critiqor.errors import UnknownRunError, UsageError
+from critiqor.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,10 +25,19 @@ if TYPE_CHECKING:
 @click.option("--agent", help="Agent whose runs to show.  [default: the only agent in this folder]")
 @click.option("--tenant", help="Tenant whose runs to show.  [default: the only tenant with runs of that agent]")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N runs.")
+@fleet_option
 @json_option
-def trends(runs_dir: str, agent: str | None, tenant: str | None, last: int | None, as_json: bool) -> None:
-    """Follow the runs of one agent over time: trust, cost, time, and recurring problems."""
-    from critiqor.cli.texts.trends import trends_text
+def trends(runs_dir: str, agent: str | None, tenant: str | None, last: int | None, fleet: bool, as_json: bool) -> None:
+    """Follow the runs of one agent over time: trust, cost, time, and recurring problems.
+
+    With --fleet, over its runs on all hosts: the newest 1,000, if --last does not say otherwise.
+    """
+    if fleet:
+        from critiqor.cli.fleet.trends import fleet_trends
+
+        _answer(*fleet_trends(agent, tenant, last), as_json=as_json)
+        return
+    from critiqor.cli.texts.agents import choose_agent, refuse_tenants
     from critiqor.comparison.figures import format_figures
     from critiqor.comparison.trends import trends_of
     from critiqor.model.verdict import fresh_verdict
@@ -37,11 +46,19 @@ def trends(runs_dir: str, agent: str | None, tenant: str | None, last: int | Non
 
     summaries = summarize_runs(RunStore(runs_dir))
     summaries = _within_tenant(summaries, tenant)
-    name = _agent(summaries, agent)
-    _refuse_several_tenants(summaries, name)
+    name = choose_agent({each.metadata.agent_id for each in summaries if each.metadata}, agent)
+    refuse_tenants(
+        {each.metadata.tenant_id for each in summaries if each.metadata and each.metadata.agent_id == name}, name
+    )
     result = trends_of(name, summaries, last)
     diagnoses = {run.run_id: run.diagnosis for run in summaries if run.diagnosis is not None}
     texts = {run_id: format_figures(each, fresh_verdict(each)) for run_id, each in diagnoses.items()}
+    _answer(result, texts, as_json=as_json)
+
+
+def _answer(result: Trends, texts: Texts, *, as_json: bool) -> None:
+    from critiqor.cli.texts.trends import trends_text
+
     answer("trends", result, trends_text(result, texts), as_json=as_json, drawing=lambda: _drawing(result, texts))
 
 
@@ -57,29 +74,3 @@ def _within_tenant(summaries: Sequence[RunSummary], tenant: str | None) -> list[
     if tenant is not None and all(each.metadata is None for each in found):
         raise UsageError(f"there are no runs of tenant {tenant!r}", fix="critiqor runs")
     return found
-
-
-def _refuse_several_tenants(summaries: Sequence[RunSummary], agent: str) -> None:
-    """Raise an error if agents of different tenants have this name: they are different agents."""
-    from shlex import quote
-
-    tenants = sorted(
-        {each.metadata.tenant_id for each in summaries if each.metadata and each.metadata.agent_id == agent}
-    )
-    if len(tenants) > 1:
-        options = [f"--agent {quote(agent)} --tenant {quote(tenant)}".replace("\n", " ") for tenant in tenants]
-        message = f"the runs of {agent!r} belong to several tenants"
-        raise UsageError(message, fix="\n    ".join(f"critiqor trends {option}" for option in options))
-
-
-def _agent(summaries: Sequence[RunSummary], wanted: str | None) -> str:
-    from shlex import quote
-
-    agents = sorted({summary.metadata.agent_id for summary in summaries if summary.metadata})
-    if not agents:
-        raise UnknownRunError("there are no runs to show in this runs folder", fix="critiqor monitor openclaw")
-    if wanted in agents or (wanted is None and len(agents) == 1):
-        return wanted or agents[0]
-    message = "this runs folder has runs of several agents" if wanted is None else f"there are no runs of {wanted!r}"
-    commands = [f"critiqor trends --agent {quote(name)}".replace("\n", " ") for name in agents]
-    raise UsageError(message, fix="\n    ".join(commands))

@@ -34,7 +34,8 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     kept: int
     """Number of runs that are left, among them those that are never removed."""
     not_sealed: list[str]
-    """Runs that are left alone because they are being recorded, were not finalized, or cannot be read."""
+    """Runs that are left alone because they are being recorded, were not finalized, cannot be read, or wait to be
+    pushed to a store."""
 
 
 def prune(store: RunStore, rules: Retention, *, keep: str | None = None, dry_run: bool = False) -> Pruned:
@@ -49,7 +50,7 @@ def prune(store: RunStore, rules: Retention, *, keep: str | None = None, dry_run
 def _prune(store: RunStore, rules: Retention, keep: str | None, *, dry_run: bool) -> Pruned:
     _complete_removals(store.paths)
     runs = store.runs()
-    candidates = [found for run in runs if (found := _candidate(run)) is not None]
+    candidates = [found for run in runs if not _waits_for_store(run) and (found := _candidate(run)) is not None]
     known = {each.run_id for each in candidates}
     selected = [each for each in removals(candidates, rules, now_ms()) if each.run_id != keep]
     if not dry_run:
@@ -72,6 +73,11 @@ def remove_runs(store: RunStore, run_ids: Iterable[str]) -> Pruned:
             store.paths.search_index_path.unlink(missing_ok=True)
     left = sorted(set(run_ids) - {each.run_id for each in removed})
     return Pruned(removed=removed, kept=len(store.runs()), not_sealed=left)
+
+
+def _waits_for_store(run: Run) -> bool:
+    """Return whether a run is to be stored elsewhere and is not yet: a machine without network must not lose it."""
+    return (run.paths.fleet_folder / "waiting" / run.id).exists()
 
 
 def _candidate(run: Run) -> Candidate | None:
