@@ -42,9 +42,9 @@ def finalize(
     display, and outside CI, the dashboard opens afterwards.
     """
     from critiqor.cli.alerts import announce_findings, expect_alerts
+    from critiqor.cli.fleet.pushing import expect_push, push_in_background
     from critiqor.cli.garbage import paused_collection
     from critiqor.cli.progress import finalize_progress
-    from critiqor.cli.fleet.pushing import expect_push, push_in_background
     from critiqor.cli.texts.show import run_summary
     from critiqor.model import iso_from_ms, now_ms
     from critiqor.run.store import RunStore
