@@ -69,11 +69,11 @@ class Transaction(Protocol):
     def insert_runs(self, rows: Sequence[IndexedRun], current: frozenset[str]) -> set[str]:
         """Insert runs that are not there yet; return their ids."""
 
-    def insert(self, table: str, rows: Sequence[IndexedPart]) -> None:
+    def insert(self, table: str, rows: Sequence[IndexedPart], current: frozenset[str]) -> None:
         """Insert rows of runs that this transaction has inserted."""
 
     def supersede(self, rows: Sequence[Supersession]) -> None:
-        """Mark other rows of these sealed runs as not current."""
+        """Mark other rows of these sealed runs, and their costs, as not current."""
 
 
 class Base(Protocol):
@@ -93,9 +93,6 @@ class Base(Protocol):
 
     def write(self, work: Callable[[Transaction], _Result]) -> _Result:
         """Call a function with a transaction, and commit it; repeat that if other writers make it fail."""
-
-    def glob(self, column: str, pattern: str) -> tuple[str, str]:
-        """Return a condition on a column for a pattern such as `release-*`, and its parameter."""
 
     def search_tables(self, words: str) -> tuple[str, str, list[Any]]:
         """Return the tables, the condition and the parameters with which the rows `t` of `texts` contain all words."""

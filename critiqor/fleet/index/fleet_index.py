@@ -119,7 +119,7 @@ class FleetIndex:
             )
             for table in list(TABLES)[1:]:
                 rows = [row for key, parts in every.items() if key in added for row in getattr(parts, table)]
-                transaction.insert(table, rows)
+                transaction.insert(table, rows, current)
             return len(added)
 
         return self._base.write(write)
