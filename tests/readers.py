@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import socket
 import tempfile
 from collections.abc import Callable
@@ -19,6 +21,11 @@ from critiqor.cli.settings import default_map, read_channels
 from critiqor.dashboard.web.links import Links
 from critiqor.diagnosis import Diagnoser
 from critiqor.errors import CritiqorError
+from critiqor.fleet.manifest import Manifest, decode_manifest
+from critiqor.fleet.store.bundle import read_diagnosis as read_diagnosis_of_bundle
+from critiqor.fleet.store.bundle import unpack_bundle
+from critiqor.fleet.store.object_store import open_store
+from critiqor.fleet.store.outbox import PushOutbox
 from critiqor.importers import read_traces
 from critiqor.importers.otel.traces import read_trace
 from critiqor.lab.scenario_file import read_scenario
@@ -260,7 +267,8 @@ def read_small_files(data: bytes) -> None:
             read()
 
 
-_RECORD = (Path(__file__).parent / "faults" / "corpus" / "record" / "monitoring.json").read_bytes()
+_CORPUS = Path(__file__).parent / "faults" / "corpus"
+_RECORD = (_CORPUS / "record" / "monitoring.json").read_bytes()
 
 
 def read_redaction_rules(data: bytes) -> None:
@@ -277,6 +285,35 @@ def read_received(data: bytes) -> None:
                 for piece in split_request(unpack(data, encoding), form).pieces:
                     with suppress(ValueError, RecursionError):
                         read_trace(piece.trace_id, list(spans_of(piece.data, form)), b"key")
+
+
+def read_bundle(data: bytes) -> None:
+    """The bundle of a run in an object store, with a manifest that describes it."""
+    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    manifest = msgspec.structs.replace(_manifest(), bundle_size=len(data), bundle_digest=digest)
+    _written(data, f"store/{manifest.bundle_path}")
+    store = open_store(f"file://{_FOLDER}/store")
+    with suppress(CritiqorError):
+        read_diagnosis_of_bundle(store, manifest)
+    with suppress(CritiqorError):
+        unpack_bundle(store, manifest, _FOLDER / "pulled")
+    shutil.rmtree(_FOLDER / "pulled", ignore_errors=True)
+
+
+def read_manifest(data: bytes) -> None:
+    """The manifest of a run in an object store, and the files of an outbox of runs."""
+    with suppress(ValueError):
+        decode_manifest(data, _manifest().manifest_path)
+    for name in ("state.json", f"stored/{_RUN}.json", f"refused/{_RUN}"):
+        _written(data, f"outbox/.fleet/{name}")
+    outbox = PushOutbox(paths_for(_FOLDER / "outbox"))
+    outbox.state()
+    outbox.stored(_RUN)
+    outbox.refusal(_RUN)
+
+
+def _manifest() -> Manifest:
+    return msgspec.json.decode((_CORPUS / "manifest" / "full.json").read_bytes(), type=Manifest)
 
 
 READERS: dict[str, Callable[[bytes], None]] = {
@@ -297,4 +334,6 @@ READERS: dict[str, Callable[[bytes], None]] = {
     "small": read_small_files,
     "redaction": read_redaction_rules,
     "received": read_received,
+    "bundle": read_bundle,
+    "manifest": read_manifest,
 }

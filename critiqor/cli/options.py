@@ -144,9 +144,10 @@ def _push_waiting(runs_dir: str) -> None:
     from critiqor.storage.paths import paths_for
 
     if paths_for(runs_dir).fleet_folder.is_dir():
-        from critiqor.cli.fleet.pushing import push_waiting
+        from critiqor.fleet.store.after_seal import push_waiting
+        from critiqor.run.store import RunStore
 
-        push_waiting(runs_dir)
+        push_waiting(RunStore(runs_dir))
 
 
 def store_option(function: _Function) -> _Function:
@@ -156,6 +157,15 @@ def store_option(function: _Function) -> _Function:
         "store_url",
         metavar="URL",
         help="Object store: file://, s3://, gs:// or az://.  [default: that of the table [fleet] of the settings]",
+    )(function)
+
+
+def where_option(function: _Function) -> _Function:
+    """Add --where."""
+    return click.option(
+        "--where",
+        metavar="EXPRESSION",
+        help="Only runs for which this CEL expression is true: 'run.agent_id == \"release\" && run.events > 100'.",
     )(function)
 
 

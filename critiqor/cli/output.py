@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -74,6 +74,17 @@ def warn_if_unsigned(run: Run) -> None:
     if found is not None and found.seal.unsigned is not None:
         fix = add_runs_dir(f"critiqor diagnose {run.id}")
         warn(f"{run.id} is sealed but not signed: {found.seal.unsigned}\n  → then sign its diagnosis: {fix}")
+
+
+def push_sealed(runs: Sequence[Run], began: str | None = None) -> None:
+    """Push runs that were just sealed or diagnosed in the background, if the user's settings say so, and print that."""
+    from critiqor.cli.settings import has_user_settings
+
+    if has_user_settings():
+        from critiqor.fleet.store.after_seal import push_in_background
+
+        for message, fix in push_in_background(runs, began):
+            say(message if fix is None else f"{message}\n  → {add_runs_dir(fix)}")
 
 
 def warn(message: str) -> None:

@@ -37,6 +37,14 @@ def count_progress(description: str, noun: str) -> AbstractContextManager[Callab
     return _count_items(description, noun) if shows_progress() else nullcontext(_ignore)
 
 
+def work_progress(description: str, noun: str, total: Callable[[], int]) -> AbstractContextManager[Callable[[], None]]:
+    """Show progress, rate and rest of slow work; yields a function to call once for each item done.
+
+    `total` is called only if progress is shown.
+    """
+    return _count_slow(description, noun, total()) if shows_progress() else nullcontext(_ignore)
+
+
 def export_progress(
     description: str, run: str, runs_dir: str, *, to_stdout: bool = False
 ) -> AbstractContextManager[object]:
@@ -87,6 +95,14 @@ def _count_items(description: str, noun: str) -> Iterator[Callable[[], None]]:
     from critiqor.cli.terminal.progress_line import progress_line
 
     with progress_line(description, noun, None) as advance:
+        yield advance
+
+
+@contextmanager
+def _count_slow(description: str, noun: str, total: int) -> Iterator[Callable[[], None]]:
+    from critiqor.cli.terminal.progress_line import progress_line
+
+    with progress_line(description, noun, total, shows_rest=True) as advance:
         yield advance
 
 

@@ -55,6 +55,11 @@ _SUBCOMMANDS = {
 }
 
 
+def has_user_settings() -> bool:
+    """Return whether the user has a file of settings."""
+    return user_settings_path().is_file()
+
+
 def default_map(verbs: Iterable[str]) -> dict[str, Any]:
     """Return the settings as click's default map: the same for every verb and its subcommands."""
     settings = _read_user_file() | _read_folder(Path.cwd())

@@ -103,7 +103,7 @@ def compare(before: Diagnosis, after: Diagnosis, unproven: Sequence[str] = ()) -
     obstacles = _obstacles(before, after)
     unfinished = [run for run in (before, after) if not run.outcome.has_finished]
     doubts = [*unproven, *_unfinished(unfinished)]
-    changes = [] if obstacles else _changes(causes_of(before), causes_of(after))
+    changes = [] if obstacles else cause_changes(before, after)
     same_rules = before.rule_set_version == after.rule_set_version
     unknown = {*(() if same_rules else _JUDGED), *(_SPENT if unfinished else ()), *(_JUDGED if doubts else ())}
     figures = _differences(figures_of(before), figures_of(after), unknown)
@@ -154,8 +154,10 @@ def _unfinished_notes(runs: list[Diagnosis]) -> list[str]:
     return [f"{name} did not finish: its cost and time cover only a part of the task" for name in names]
 
 
-def _changes(before: dict[str, CauseGroup], after: dict[str, CauseGroup]) -> list[CauseChange]:
-    changes = [_change(before.get(cause), after.get(cause)) for cause in before.keys() | after.keys()]
+def cause_changes(before: Diagnosis, after: Diagnosis) -> list[CauseChange]:
+    """Return every cause of two diagnoses before and after, most severe first."""
+    first, second = causes_of(before), causes_of(after)
+    changes = [_change(first.get(cause), second.get(cause)) for cause in first.keys() | second.keys()]
     return sorted(changes, key=lambda change: (_worst_rank(change), change.cause))
 
 

@@ -166,6 +166,11 @@ class Ledger:
         )
 
     @property
+    def total(self) -> Usage:
+        """The usage of all model calls so far; it changes with every event."""
+        return self._total
+
+    @property
     def total_cost(self) -> Cost:
         """The cost of all model calls so far."""
         return _rounded(self._total.cost)

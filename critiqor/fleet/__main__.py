@@ -23,7 +23,7 @@ def main() -> None:
     os.nice(10)
     settings = read_fleet()
     if settings.store is None or settings.push is None:
-        return
+        return  # they were changed since it was started
     send_in_background(OutboxSender(RunStore(sys.argv[1]), settings, settings.push), LINGER_SECONDS)
 
 

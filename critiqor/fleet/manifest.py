@@ -15,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from critiqor.model.diagnosis import Readiness
 from critiqor.model.record import Metadata, Timestamps
 
 MANIFEST_SCHEMA = "critiqor.fleet.manifest.v1"
@@ -47,6 +48,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     rule_set: str
     """The rule set of the diagnosis in the bundle."""
+    verdict: Readiness | None = None
+    """The verdict of that diagnosis."""
     critiqor_version: str
     openclaw_version: str | None = None
     content: Content = "full"

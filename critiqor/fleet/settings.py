@@ -10,6 +10,7 @@ import msgspec
 
 from critiqor.errors import UsageError
 from critiqor.fleet.manifest import Content
+from critiqor.model.record import RunHead
 from critiqor.storage import write_bytes
 from critiqor.storage.paths import user_settings_path
 
@@ -30,6 +31,11 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What is pushed of a run."""
     host: str | None = None
     """Id of this machine. [default: made once and kept with the user's settings]"""
+
+    @property
+    def pushes_after_seal(self) -> bool:
+        """Whether runs are pushed after each seal: it is decided where to, and which."""
+        return self.store is not None and self.push is not None
 
 
 def parse_fleet(table: Any) -> FleetSettings:
@@ -82,6 +88,18 @@ def save_fleet(settings: FleetSettings) -> Path:
         ) from error
     write_bytes(path.resolve(), text.encode())
     return path
+
+
+def may_leave(head: RunHead, push: Push) -> bool:
+    """Return whether the settings let a run leave this machine."""
+    return push == "private" or head.metadata.visibility != "private"
+
+
+def describe_leaving(push: Push, content: Content) -> str:
+    """Return which runs leave this machine, and what of them, for every message about a push."""
+    which = "private runs too" if push == "private" else "no private runs"
+    what = "full content" if content == "full" else "structure and numbers only"
+    return f"{which}, {what}"
 
 
 def required_store(url: str | None = None) -> str:

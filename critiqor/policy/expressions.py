@@ -1,4 +1,4 @@
-"""Expressions of contracts: CEL, checked and bounded before anything runs, and evaluated on one event at a time.
+"""Expressions of contracts and filters: CEL, checked and bounded before anything runs, evaluated on one event or run.
 
 CEL has no cost bound of its own. An expression is therefore refused if it is deeply nested, if its loops can take many
 steps, or if it has a costly or computed regular expression. The values of events are bounded, too (`event_values.py`),
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from math import prod
@@ -38,6 +38,8 @@ MAX_COST = 200_000
 
 MEMBERS = {"call": ("tool", "args"), "result": ("status", "text", "json"), "message": ("role", "text")}
 """What the parts of an event have."""
+_EVENT_NAMES: Mapping[str, tuple[str, ...]] = {**MEMBERS, "session": ()}
+"""What an expression about an event sees, with the members of each; none for a plain value."""
 _TYPES = frozenset(("int", "uint", "double", "string", "bool", "bytes", "list", "map", "null_type", "type"))
 _LOOPS = frozenset(("all", "exists", "exists_one", "map", "filter"))
 _FUNCTIONS = (
@@ -109,14 +111,16 @@ class _Token(NamedTuple):
 
 
 class Expression:
-    """A valid expression about one event."""
+    """A valid expression about one event, or about what else has the `names` that it sees."""
 
-    def __init__(self, source: str, *, sees_first: bool = False) -> None:
+    def __init__(
+        self, source: str, *, sees_first: bool = False, names: Mapping[str, tuple[str, ...]] = _EVENT_NAMES
+    ) -> None:
         """Raise `ExpressionError` if it is broken or too costly. `sees_first`: whether there is an earlier event."""
         tokens = _tokens(source)
         self._program = _compiled(source)
         self.source = source
-        self.needs = _parts(tokens, sees_first=sees_first)
+        self.needs = _parts(tokens, names, sees_first=sees_first)
         """The parts of the event that it is about: `call`, `result`, `message`."""
         self._costs = _costs(tokens)
 
@@ -273,7 +277,7 @@ def _check_regex(tokens: list[_Token], number: int, *, in_loop: bool) -> None:
         raise ExpressionError(f"the regular expression is invalid: {reason}", last.start) from error
 
 
-def _parts(tokens: list[_Token], *, sees_first: bool) -> frozenset[str]:
+def _parts(tokens: list[_Token], names: Mapping[str, tuple[str, ...]], *, sees_first: bool) -> frozenset[str]:
     """Return the parts of the event that an expression is about. Raise `ExpressionError` for an unknown name."""
     bound = {
         tokens[at + 2].text for at, each in enumerate(tokens[:-2]) if each.text in _LOOPS and tokens[at + 1].text == "("
@@ -283,15 +287,15 @@ def _parts(tokens: list[_Token], *, sees_first: bool) -> frozenset[str]:
         before, after = (tokens[at].text if 0 <= at < len(tokens) else "" for at in (number - 1, number + 1))
         if token.kind != "name" or before == "." or after == "(" or token.text in ("true", "false", "null", "in"):
             continue
-        if token.text in bound or token.text in _TYPES or token.text == "session":
+        if token.text in bound or token.text in _TYPES or names.get(token.text) == ():
             continue
         if token.text == "first" and sees_first:
             _check_member(tokens, number, MEMBERS)
-        elif token.text in MEMBERS:
+        elif token.text in names:
             parts.add(token.text)
-            _check_member(tokens, number, MEMBERS[token.text])
+            _check_member(tokens, number, names[token.text])
         else:
-            known = [*MEMBERS, "session", *(["first"] if sees_first else [])]
+            known = [*names, *(["first"] if sees_first else [])]
             text = f"there is no {token.text}{_suggestion(token.text, known)}; an expression sees {', '.join(known)}"
             raise ExpressionError(text, token.start)
     return frozenset(parts)

@@ -28,6 +28,7 @@ from critiqor.run.finalization import finalize
 from critiqor.run.importing import find_import, import_trace
 from critiqor.run.store import Run, RunStore
 from critiqor.storage import exclusive
+from critiqor.storage.paths import user_settings_path
 from critiqor.storage.run_record import ACTIVE
 
 POLL_SECONDS = 0.5
@@ -128,6 +129,10 @@ class TraceImporter:
             run = import_trace(trace, self._store, metadata, _digests(pieces)[-1])
         elif run.head().status in ACTIVE:
             finalize(run, self._store)
+        if user_settings_path().is_file():
+            from critiqor.fleet.store.after_seal import expect_push
+
+            expect_push(run)  # the next critiqor command pushes it: a process for each trace would be too much
         head = run.head()
         return TraceResult(
             trace_id=trace_id,

@@ -201,19 +201,23 @@ def diagnose(run: Run, contracts: Sequence[Contract] | None = None) -> Diagnosis
         raise NoActiveSessionError(f"{run.id} is not finalized yet", fix=f"critiqor finalize {run.id}")
     if head.seal is None:
         seal_aborted(run)
-        head = run.head()
-    seal = head.seal
+    diagnosis = diagnose_unsaved(run, contracts)
+    with exclusive(run.paths.lock_path):
+        write_diagnosis(run.diagnosis_path, diagnosis)
+        records.rewrite_diagnosis(run.paths, run.id, diagnosis)
+    return diagnosis
+
+
+def diagnose_unsaved(run: Run, contracts: Sequence[Contract] | None = None) -> Diagnosis:
+    """Diagnose a sealed run again, as `diagnose` does. Nothing is written."""
+    seal = run.head().seal
     if seal is None or file_digest(run.evidence_path) != seal.digest or _was_carried_file_changed(run):
         message = f"the evidence of {run.id} was changed after sealing, so it is not diagnosed"
         raise BrokenRecordError(message, fix=f"critiqor verify {run.id}")
     if contracts is None:
         before = _last_diagnosis(run)
         contracts = _stored_contracts(before) if before is not None else ()
-    diagnosis = _diagnose_sealed(run, seal.digest, contracts)
-    with exclusive(run.paths.lock_path):
-        write_diagnosis(run.diagnosis_path, diagnosis)
-        records.rewrite_diagnosis(run.paths, run.id, diagnosis)
-    return diagnosis
+    return _diagnose_sealed(run, seal.digest, contracts)
 
 
 def _was_carried_file_changed(run: Run) -> bool:

@@ -182,7 +182,12 @@ def write_bytes(path: Path, data: bytes, *, synced: bool = True) -> None:
 
 def write_json(path: str | Path, document: Any) -> None:
     """Replace a file with a document as indented JSON; a reader never sees half of it."""
-    write_bytes(Path(path), msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+    write_bytes(Path(path), json_document(document))
+
+
+def json_document(document: Any) -> bytes:
+    """Return a document as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 def make_folder(folder: Path) -> None:

@@ -108,6 +108,16 @@ def test_runs_are_pushed_to_s3_verified_there_and_pulled(
     assert machine("verify", "run_001", "--runs-dir", "other").returncode == 0
 
 
+def test_runs_are_verified_in_threads_without_a_crash(tmp_path: Path) -> None:
+    """In every new process, threads meet each type of document for the first time."""
+    machine = Machine(tmp_path, "build-7", f"file://{tmp_path}/store", 1)
+    for _ in range(10):
+        seal_small_run(machine.runs)
+    assert machine("push").returncode == 0
+    verifications = [machine.start("verify", "--store", machine.url) for _ in range(6)]
+    assert [process.wait() for process in verifications] == [0] * 6
+
+
 def test_a_missing_bucket_and_a_refused_connection_are_clear_messages_and_runs_wait(s3: int, tmp_path: Path) -> None:
     for name, url, port in (("a", "s3://no-such-bucket/x", s3), ("b", f"s3://{BUCKET}/x", free_port())):
         machine = Machine(tmp_path, name, url, port)

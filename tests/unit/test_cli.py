@@ -43,7 +43,7 @@ def test_every_verb_that_names_a_folder_has_the_same_option() -> None:
     for verb in (verb for verb in VERBS if verb not in without_runs):
         command = critiqor.get_command(context, verb)
         if isinstance(command, click.Group):
-            names = {"notify": "flush", "policy": "test"}
+            names = {"notify": "flush", "policy": "test", "fleet": "status"}
             command = command.get_command(context, names.get(verb, "openclaw"))
         assert command is not None
         assert "runs_dir" in {parameter.name for parameter in command.params}
@@ -288,7 +288,7 @@ def test_settings_reach_the_monitor(cli: Cli, tmp_path: Path, runs: Runs, monkey
         "otlp_endpoint": "http://127.0.0.1:1",
         "otlp_content": True,
     }
-    assert settings.keys() == KEYS - {"redaction", "notify", "retention"}  # no options of a verb
+    assert settings.keys() == KEYS - {"redaction", "notify", "retention", "fleet"}  # no options of a verb
     users = tmp_path / "config" / "critiqor" / "config.toml"
     users.parent.mkdir(parents=True)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

@@ -8,14 +8,18 @@ from pathlib import Path
 
 import pytest
 from object_stores import free_port, seal_small_run
-from support import Cli, Runs, attached, recorded
+from support import Cli, Runs, attached, recorded, wait_until
+from terminal import spawn
 
 from critiqor.fleet.index.opening import open_index
 from critiqor.fleet.settings import read_fleet
 from critiqor.fleet.store.object_store import open_store
 from critiqor.fleet.store.outbox import PushOutbox
+from critiqor.model import Metadata
 from critiqor.policy.retention import parse_retention
+from critiqor.run.lifecycle import start_session
 from critiqor.run.retention.pruning import prune
+from critiqor.run.segments.handover import hand_over
 from critiqor.run.store import RunStore
 from critiqor.storage.paths import user_settings_path
 
@@ -170,6 +174,48 @@ def test_a_later_diagnosis_of_a_stored_run_is_pushed_as_a_further_object(
     assert cli("verify", "--store", url).code == 0
     with open_index(None) as index:
         assert [run.rule_set for run in index.runs()] == ["99"]
+
+
+def test_imported_and_aborted_runs_are_pushed_too(runs: Runs, cli: Cli, url: str, tmp_path: Path) -> None:
+    configure(url)
+    seal_small_run(runs)
+    trace = tmp_path / "session.json"
+    trace.write_bytes(runs.evidence_bytes("run_001"))
+    imported = cli("import", trace)
+    assert imported.code == 0
+    assert f"run_002 is pushed to {url} in the background (private runs too, full content)" in imported.err
+    wait_until(lambda: stored_runs(url) == ["build-7/run_002"])
+    runs.start()
+    assert cli("abort").code == 0
+    assert "run_003 is pushed" in cli("diagnose", "run_003").err
+    wait_until(lambda: stored_runs(url) == ["build-7/run_002", "build-7/run_003"])
+    wait_until(lambda: not PushOutbox(runs.paths).has_work())
+
+
+def test_finalize_also_pushes_the_segments_before_that_it_seals(runs: Runs, cli: Cli, url: str) -> None:
+    configure(url)
+    store = RunStore(runs.folder)
+    first = store.run(start_session(store, Metadata(), owned=False, segment="24h").run_id)
+    runs.write(first.id, attached(), recorded(2, "agent_start"), recorded(3, "agent_end"))
+    following = hand_over(first, lambda _: {})
+    assert following is not None
+    runs.write(following.run.id, recorded(4, "agent_start"), recorded(5, "agent_end"))
+    assert cli("finalize", following.run.id, "--no-dashboard").code == 0
+    wait_until(lambda: stored_runs(url) == [f"build-7/{first.id}", f"build-7/{following.run.id}"])
+    wait_until(lambda: not PushOutbox(runs.paths).has_work())
+
+
+def test_init_asks_in_a_terminal_which_runs_leave_and_what_of_them(tmp_path: Path, url: str) -> None:
+    child = spawn("fleet", "init", home=tmp_path, variables={"XDG_CONFIG_HOME": str(tmp_path / "config")})
+    child.expect("Store")
+    child.sendline(url)
+    child.expect("Which runs leave this machine")
+    child.sendline("private")
+    child.expect("What leaves of a run")
+    child.sendline("structure")
+    child.expect("private runs too, structure and numbers only")
+    child.wait()
+    assert (read_fleet().store, read_fleet().push, read_fleet().content) == (url, "private", "structure")
 
 
 def test_retention_keeps_a_run_that_waits_to_be_stored(runs: Runs) -> None:

@@ -42,6 +42,7 @@ OTHER_VERBS = {
     *("import", "receive", "demo", "lab"),  # they answer about runs that they have just sealed themselves
     "policy",  # it answers about a policy and the events of runs, without their verdict
     "notify",  # it answers about channels and messages
+    *("push", "pull", "fleet"),  # they answer about what is stored elsewhere
     "keys",  # it answers about the user's key
     "dashboard",  # its pages are tried one by one
     "mcp",  # it answers to the calls of a client

@@ -163,10 +163,11 @@ def test_trends_of_agents_of_the_same_name_are_not_mixed(runs: Runs, cli: Cli) -
 
 
 ONE_RUN = (
-    "show explain timeline profile diagnose report export check policy visibility verify watch finalize abort compare"
+    "show explain timeline profile diagnose report export check policy visibility verify watch finalize abort compare "
+    "pull"
 )
 """Verbs about runs that the user at the terminal names."""
-WHOLE_FOLDER = "runs recover completion guard notify prune search"
+WHOLE_FOLDER = "runs recover completion guard notify prune search push fleet"
 """Verbs about every run of a folder, for the user at the terminal, whatever its tenant and visibility."""
 WITHIN_A_TENANT = "benchmark trends dashboard mcp"
 """Verbs that take several runs together, tested above, and the server, which has tests of its own."""

@@ -10,7 +10,7 @@ import click
 
 from critiqor.cli.completion_values import run_or_file_names
 from critiqor.cli.options import contracts_option, json_option, read_policy_option, runs_dir_option
-from critiqor.cli.output import answer, warn_if_unsigned
+from critiqor.cli.output import answer, push_sealed, warn_if_unsigned
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -72,6 +72,7 @@ def _run(run: Run, contracts: Sequence[Contract] | None, *, as_json: bool) -> No
 
     answer("diagnose", data, text, as_json=as_json, drawing=drawing)
     warn_if_unsigned(run)
+    push_sealed([run])
 
 
 def _changed_lines(change: Rediagnosis) -> list[str]:

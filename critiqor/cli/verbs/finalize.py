@@ -11,7 +11,7 @@ import click
 from critiqor.cli.completion_values import run_names
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.options import contracts_option, json_option, read_policy_option, runs_dir_option, slot_option
-from critiqor.cli.output import answer, say, warn_if_unsigned
+from critiqor.cli.output import answer, push_sealed, say, warn_if_unsigned
 from critiqor.cli.running_agent import warn_if_running
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ def finalize(
     display, and outside CI, the dashboard opens afterwards.
     """
     from critiqor.cli.alerts import announce_findings, expect_alerts
-    from critiqor.cli.fleet.pushing import expect_push, push_in_background
     from critiqor.cli.garbage import paused_collection
     from critiqor.cli.progress import finalize_progress
+    from critiqor.cli.settings import has_user_settings
     from critiqor.cli.texts.show import run_summary
     from critiqor.model import iso_from_ms, now_ms
     from critiqor.run.store import RunStore
@@ -53,7 +53,9 @@ def finalize(
 
     contracts = read_policy_option(policy_file).contracts
     notifier = expect_alerts(run, runs_dir, policy_file, slot)
-    is_pushed, began = expect_push(run, runs_dir, slot), iso_from_ms(now_ms())
+    began = iso_from_ms(now_ms())
+    if has_user_settings():
+        _expect_push(run, runs_dir, slot)
     with paused_collection(), finalize_progress(run, runs_dir, slot) as observe:
         record = complete_session(run, runs_dir, observe, contracts, slot)
     run_id: str = record["run_id"]
@@ -67,8 +69,7 @@ def finalize(
         say(f"{run_id} had been finalized before, so these contracts were not checked\n  → {again}")
     if notifier is not None:
         announce_findings(view.run, notifier)
-    if is_pushed:
-        push_in_background(view.run, began)
+    push_sealed([view.run], began)
     warn_if_unsigned(view.run)
     warn_if_running(run_id, runs_dir)
     _apply_retention(view.run)
@@ -84,6 +85,17 @@ def finalize(
                     f"there is no display to open the dashboard on; to get its link: critiqor dashboard {run_id}"
                 )
             )
+
+
+def _expect_push(run: str | None, runs_dir: str, slot: str | None) -> None:
+    """Remember that a run is to be pushed, in case this process is killed after it has sealed it."""
+    from critiqor.fleet.store.after_seal import expect_push
+    from critiqor.run.store import RunStore
+
+    store = RunStore(runs_dir)
+    named = store.run(run) if run else store.active(slot)
+    if named is not None:
+        expect_push(named)
 
 
 def _apply_retention(run: Run) -> None:

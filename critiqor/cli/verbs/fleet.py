@@ -11,6 +11,8 @@ SUBCOMMANDS = {
     "status": "Show the settings, and what waits to be stored or indexed.",
     "reindex": "Add to the index what is in the store and missing in it.",
     "tenants": "Manage the roles of tenants in a PostgreSQL index.",
+    "diagnose": "Diagnose the runs of a store again with the installed rule set.",
+    "export": "Write the runs of a store as Parquet files, for DuckDB, Spark and notebooks.",
 }
 """Every subcommand with its summary, in the order of the help page."""
 

@@ -84,8 +84,8 @@ def _ask(question: str, choices: list[str], default: str) -> str:
 
 
 def _lines(settings: FleetSettings, path: str) -> list[str]:
-    from critiqor.cli.fleet.pushing import describe_leaving
     from critiqor.fleet.host import host_id
+    from critiqor.fleet.settings import describe_leaving
 
     assert settings.push is not None
     return [

@@ -17,10 +17,9 @@ from critiqor.cli.output import answer
 @json_option
 def status(runs_dir: str, offline: bool, as_json: bool) -> None:
     """Show where this machine stores runs, what leaves it, and what of this folder is stored or waits, and why."""
-    from critiqor.cli.fleet.pushing import describe_leaving
     from critiqor.errors import CritiqorError
     from critiqor.fleet.host import host_id
-    from critiqor.fleet.settings import masked, read_fleet
+    from critiqor.fleet.settings import describe_leaving, masked, read_fleet
     from critiqor.fleet.store.object_store import open_store
     from critiqor.fleet.store.outbox import PushOutbox
     from critiqor.run.store import RunStore

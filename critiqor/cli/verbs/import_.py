@@ -9,7 +9,7 @@ import click
 
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.options import json_option, runs_dir_option, visibility_option
-from critiqor.cli.output import answer, warn
+from critiqor.cli.output import answer, push_sealed, warn
 from critiqor.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def import_(ctx: click.Context, /, file: Path, runs_dir: str, as_json: bool, **m
     from critiqor.cli.progress import count_progress
     from critiqor.importers import read_traces
     from critiqor.importers.formats import describe_format, extension_problems
+    from critiqor.run.store import RunStore
     from critiqor.session import import_run
 
     given = {name: value for name, value in metadata.items() if value is not None}
@@ -63,6 +64,7 @@ def import_(ctx: click.Context, /, file: Path, runs_dir: str, as_json: bool, **m
         warn(problem)
     data = {"format": format_name, "runs": runs, "left_out": left_out}
     answer("import", data, _text(f"{file.name}: {describe_format(format_name)}", runs, left_out), as_json=as_json)
+    push_sealed([RunStore(runs_dir).run(row["run_id"]) for row in runs])
     ctx.exit(ExitCode.OK if runs else ExitCode.ERROR)
 
 

@@ -51,9 +51,8 @@ def push(
     """
     import msgspec
 
-    from critiqor.cli.fleet.pushing import describe_leaving
     from critiqor.cli.progress import count_progress
-    from critiqor.fleet.settings import read_fleet, required_store
+    from critiqor.fleet.settings import describe_leaving, read_fleet, required_store
     from critiqor.fleet.store.object_store import checked_url, open_store
     from critiqor.fleet.store.sender import OutboxSender, push_runs
     from critiqor.run.store import RunStore

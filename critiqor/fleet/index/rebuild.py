@@ -15,6 +15,7 @@ from critiqor.fleet.index.stored_entries import stored_entries
 from critiqor.fleet.manifest import Manifest
 from critiqor.fleet.store.diagnoses import stored_rule_sets
 from critiqor.fleet.store.object_store import FleetStore
+from critiqor.fleet.threads import map_in_threads
 
 THREADS = 4
 """Number of bundles that are read at the same time."""
@@ -46,7 +47,7 @@ def reindex(store: FleetStore, index: FleetIndex, progress: Callable[[], None] |
             own = [each for each in batch if index.takes(each)]
             other += len(batch) - len(own)
             runs += len(own)
-            for found in pool.map(_Reader(store, index), own):
+            for found in map_in_threads(_Reader(store, index), own, pool):
                 added += index.add(found.entries)
                 problems += found.problems
                 if progress is not None:

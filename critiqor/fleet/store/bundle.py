@@ -76,6 +76,7 @@ def write_bundle(run: Run, file: BinaryIO, content: Content = "full", host: str 
         sealed_at=seal.sealed_at,
         events=seal.events,
         rule_set=diagnosis.rule_set_version,
+        verdict=diagnosis.readiness,
         critiqor_version=diagnosis.engine_version,
         openclaw_version=next((each.openclaw_version for each in recorders if each.openclaw_version), None),
         content=content,

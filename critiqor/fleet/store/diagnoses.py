@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from critiqor.fleet.errors import FleetError, FleetUnavailableError
@@ -39,14 +41,28 @@ def stored_rule_sets(store: FleetStore, seal: str) -> list[str]:
 
 def read_latest_diagnosis(store: FleetStore, manifest: Manifest) -> Diagnosis:
     """Return the diagnosis of a run by the newest rule set that is stored. One that cannot be used is left out."""
-    for rule_set in stored_rule_sets(store, manifest.seal):
+    later = read_first_usable(store, manifest, stored_rule_sets(store, manifest.seal))
+    return read_diagnosis(store, manifest) if later is None else later
+
+
+def read_first_usable(store: FleetStore, manifest: Manifest, rule_sets: Iterable[str]) -> Diagnosis | None:
+    """Return the first usable one of the later diagnoses of a run by these rule sets, the newest of which comes first.
+
+    None if that in the bundle is newer.
+    """
+    for rule_set in rule_sets:
         if rule_set_order(rule_set) <= rule_set_order(manifest.rule_set):
             break
-        path = diagnosis_path(manifest.seal, rule_set)
         try:
-            return decode_diagnosis(store.read(path, MAX_DIAGNOSIS), manifest, is_sealed=manifest.content == "full")
+            return read_later_diagnosis(store, manifest, rule_set)
         except FleetUnavailableError:
             raise
         except FleetError as error:
             store.problems.append(error.message)
-    return read_diagnosis(store, manifest)
+    return None
+
+
+def read_later_diagnosis(store: FleetStore, manifest: Manifest, rule_set: str) -> Diagnosis:
+    """Return the diagnosis of a run by a rule set that was applied later. Raise `FleetError` if it cannot be used."""
+    data = store.read(diagnosis_path(manifest.seal, rule_set), MAX_DIAGNOSIS)
+    return decode_diagnosis(data, manifest, is_sealed=manifest.content == "full")

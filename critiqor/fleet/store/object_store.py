@@ -332,7 +332,7 @@ class FleetStore:
         if isinstance(error, refused):
             raise FleetUnavailableError(message, fix="check the credentials and the rights of the store") from error
         if attempt >= ATTEMPTS or _is_unreachable(error):
-            raise FleetUnavailableError(message, fix="critiqor push   (when the store can be reached)") from error
+            raise FleetUnavailableError(message, fix="type the same command again when it can be reached") from error
         time.sleep(0.2 * 2**attempt)
 
 

@@ -76,6 +76,11 @@ class PushOutbox:
         self._paths = paths
         self._folder = paths.fleet_folder
 
+    @property
+    def runs_dir(self) -> Path:
+        """The runs folder."""
+        return self._paths.runs_dir
+
     def expect(self, run_id: str) -> None:
         """Remember durably that a run is to be stored, once it is sealed."""
         self._add("waiting", run_id)

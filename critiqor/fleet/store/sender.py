@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from critiqor.errors import CritiqorError
 from critiqor.fleet.errors import FleetUnavailableError
-from critiqor.fleet.settings import FleetSettings, Push
+from critiqor.fleet.settings import FleetSettings, Push, may_leave
 from critiqor.fleet.store.indexing import index_stored
 from critiqor.fleet.store.object_store import FleetStore, open_store
 from critiqor.fleet.store.outbox import PushOutbox, SenderState
-from critiqor.fleet.store.storing import StoredRun, may_leave, store_run
+from critiqor.fleet.store.storing import StoredRun, store_run
 from critiqor.fleet.threads import map_in_threads
 from critiqor.model import now_ms
 from critiqor.notifications.delivery import back_off_ms

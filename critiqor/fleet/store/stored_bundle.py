@@ -7,6 +7,7 @@ archive states, and what it states by the size of the archive.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import shutil
@@ -242,6 +243,8 @@ def _reported(store: FleetStore, manifest: Manifest) -> Iterator[None]:
         yield
     except CritiqorError:
         raise
-    except _DAMAGED as error:
+    except (*_DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise  # the disk of this machine is full, and not a place in the archive wrong
         message = f"the bundle of {manifest.name} in {store.url} cannot be used: {str(error) or type(error).__name__}"
         raise FleetError(message) from error

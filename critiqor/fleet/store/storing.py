@@ -16,7 +16,7 @@ from critiqor.errors import CritiqorError
 from critiqor.fleet.errors import FleetError, FleetUnavailableError
 from critiqor.fleet.host import host_id
 from critiqor.fleet.manifest import Content, Manifest, decode_manifest, manifest_name, rule_set_order
-from critiqor.fleet.settings import FleetSettings, Push
+from critiqor.fleet.settings import FleetSettings
 from critiqor.fleet.store.bundle import write_bundle
 from critiqor.fleet.store.diagnoses import put_diagnosis
 from critiqor.fleet.store.object_store import MAX_MANIFEST, FleetStore
@@ -38,11 +38,6 @@ class StoredRun(NamedTuple):
     """The rule set of the diagnosis that this machine has, which is stored, too."""
     is_new: bool
     """Whether this process has stored it; False if it was there already."""
-
-
-def may_leave(head: RunHead, push: Push) -> bool:
-    """Return whether the settings let a run leave this machine."""
-    return push == "private" or head.metadata.visibility != "private"
 
 
 def content_of(head: RunHead, content: Content) -> Content:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from critiqor.model.diagnosis import Diagnosis
-from critiqor.storage.atomic import read_regular_file, write_json
+from critiqor.storage.atomic import json_document, read_regular_file, write_bytes
 
 _SEAL = b',\n  "seal": {'
 """Begin of the last member. A line break is escaped within strings, and deeper members have more spaces before them."""
@@ -48,8 +48,13 @@ class _Tail(msgspec.Struct, forbid_unknown_fields=True):
     seal: DiagnosisSeal
 
 
-def write_diagnosis(path: Path, diagnosis: Diagnosis) -> DiagnosisSeal:
-    """Write a diagnosis.json with its seal, signed if the user has a key. Return the seal."""
+def write_diagnosis(path: Path, diagnosis: Diagnosis) -> None:
+    """Write a diagnosis.json with its seal, signed if the user has a key."""
+    write_bytes(path, sealed_diagnosis(diagnosis))
+
+
+def sealed_diagnosis(diagnosis: Diagnosis) -> bytes:
+    """Return the content of a diagnosis.json with its seal, signed if the user has a key."""
     # Imported here, because lists of runs only read seals.
     from critiqor.storage.seals.signatures import diagnosis_message
     from critiqor.storage.seals.signing_key import sign
@@ -59,8 +64,7 @@ def write_diagnosis(path: Path, diagnosis: Diagnosis) -> DiagnosisSeal:
     message = diagnosis_message(diagnosis.run_id, diagnosis.evidence_digest, diagnosis.rule_set_version, digest)
     signed = sign(message)
     seal = DiagnosisSeal(digest=digest, signature=signed.signature, unsigned=signed.unsigned)
-    write_json(path, SealedDiagnosis(**msgspec.structs.asdict(diagnosis), seal=seal))
-    return seal
+    return json_document(SealedDiagnosis(**msgspec.structs.asdict(diagnosis), seal=seal))
 
 
 def read_diagnosis_seal(path: Path) -> FoundSeal | None:
