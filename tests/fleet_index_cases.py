@@ -13,6 +13,7 @@ from fleet_entries import BEGIN_MS, DAY_MS, entry, seal_of
 
 from critiqor.comparison.ranking import Ranking, rank_run
 from critiqor.comparison.trends import trends_of
+from critiqor.errors import UsageError
 from critiqor.fleet.index.base import TABLES, TenantError, columns_of
 from critiqor.fleet.index.entry import IndexEntry, rule_order
 from critiqor.fleet.index.fleet_index import BATCH, FleetIndex
@@ -326,3 +327,8 @@ def test_trends_and_ranks_are_those_of_the_same_runs_in_a_folder(open_fleet: Ope
                 if name != "notes" and name != "judged_by_other_rules":
                     assert found == getattr(expected, name)
             assert sorted(ranking.judged_by_other_rules) == sorted(expected.judged_by_other_rules)
+
+
+def test_a_filter_that_is_no_text_is_refused(open_fleet: Opener) -> None:
+    with open_fleet() as index, pytest.raises(UsageError, match="not a valid text"):
+        index.runs(RunQuery(session="\udcff"))

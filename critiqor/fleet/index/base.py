@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from critiqor.errors import UsageError
 from critiqor.fleet.errors import FleetError
 from critiqor.fleet.index.rows import (
     IndexedClaim,
@@ -118,3 +119,8 @@ def check_version(version: int, known: int, address: str) -> None:
     if version > known:
         message = f"the index {address} was made by a newer version of Critiqor: its tables are of version {version}"
         raise NewerIndexError(f"{message}, and this one knows version {known}", fix="update Critiqor on this machine")
+
+
+def not_a_text(error: UnicodeEncodeError) -> UsageError:
+    """Return the error for a parameter that no database can compare with: a user typed bytes that are no text."""
+    return UsageError(f"{ascii(error.object)[:200]} is not a valid text", fix="type it in UTF-8")

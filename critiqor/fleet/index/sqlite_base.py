@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from critiqor.errors import BrokenRecordError
 from critiqor.fleet.errors import FleetUnavailableError
-from critiqor.fleet.index.base import SealedRun, Supersession, Transaction, check_version
+from critiqor.fleet.index.base import SealedRun, Supersession, Transaction, check_version, not_a_text
 from critiqor.fleet.index.rows import IndexedPart, IndexedRun
 from critiqor.fleet.index.schema import SQLITE_MIGRATIONS
 from critiqor.model.timestamps import iso_from_ms, now_ms
@@ -99,6 +99,8 @@ class SqliteBase:
         except sqlite3.DatabaseError as error:
             fix = f"rm {quote(self.address)} && critiqor fleet reindex"
             raise BrokenRecordError(f"the index {self.address} is damaged: {error}", fix=fix) from error
+        except UnicodeEncodeError as error:
+            raise not_a_text(error) from error
         except OSError as error:
             message = f"the index {self.address} cannot be used: {error.strerror}"
             raise FleetUnavailableError(message, fix="make its folder writable, or set XDG_DATA_HOME") from error

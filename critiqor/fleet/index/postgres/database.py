@@ -2,7 +2,7 @@
 
 Hosts connect with the role of a tenant, which can read and add rows of that tenant only; see `schema.py`. Tables are
 made and changed by their owner: whoever adds the first tenant. psycopg's pool replaces connections that broke, so an
-index that was restarted is used again without more.
+index that was restarted is used again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from critiqor.fleet.errors import FleetError, FleetUnavailableError, missing_extra
-from critiqor.fleet.index.base import SealedRun, Supersession, TenantError, Transaction
+from critiqor.fleet.index.base import SealedRun, Supersession, TenantError, Transaction, not_a_text
 from critiqor.fleet.index.postgres.migration import address_of, migrate, plain_reason
 from critiqor.fleet.index.rows import IndexedCost, IndexedPart, IndexedRun, IndexedText
 from critiqor.fleet.index.schema import SCHEMA
@@ -74,8 +74,8 @@ class PostgresBase:
             "FROM pg_catalog.pg_roles r WHERE r.rolname = current_user"
         ).fetchone()
         assert found is not None
-        role, is_unrestricted, tenant = found
-        if is_unrestricted:
+        role, self._is_unrestricted, tenant = found
+        if self._is_unrestricted:
             # Such a role sees every row, whatever the policies say, so a wanted tenant is only a filter.
             self.notes.append(
                 f"the role {role} of the index bypasses row-level security and sees every tenant; use the role of a "
@@ -110,7 +110,7 @@ class PostgresBase:
         raise AssertionError
 
     def search_tables(self, words: str) -> tuple[str, str, list[Any]]:
-        if self.notes:  # no policy holds for this role, so the words must be a condition
+        if self._is_unrestricted:  # no policy holds for this role, so the words must be a condition
             return "texts t", "t.words @@ CAST(? AS tsquery)", [word_query(words)]
         return "texts t", "true", []
 
@@ -129,6 +129,8 @@ class PostgresBase:
             raise FleetError(f"the index {self.address} refuses: {plain_reason(error, self._url)}", fix=fix) from error
         except psycopg.Error as error:
             raise FleetError(f"the index {self.address} failed: {plain_reason(error, self._url)}", fix=fix) from error
+        except UnicodeEncodeError as error:
+            raise not_a_text(error) from error
 
     def _why_away(self) -> Exception:
         """Return why no connection can be made; the pool only says that none was made in time."""
