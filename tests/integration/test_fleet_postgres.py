@@ -26,6 +26,7 @@ from critiqor.fleet.index.base import TABLES, NewerIndexError, TenantError
 from critiqor.fleet.index.fleet_index import FleetIndex
 from critiqor.fleet.index.opening import open_index
 from critiqor.fleet.index.postgres.tenants import add_tenant, list_tenants, remove_role
+from critiqor.fleet.index.query import RunQuery
 from critiqor.fleet.index.rebuild import reindex
 from critiqor.fleet.settings import FleetSettings
 from critiqor.fleet.store.object_store import open_store
@@ -266,7 +267,7 @@ def test_processes_that_write_the_same_runs_at_once_add_each_of_them_once(
     assert [writer.wait() for writer in writers] == [0] * 4
     with open_fleet() as index:
         assert {each.name: each.runs for each in index.hosts()} == {"shared": 34, **{f"host-{n}": 30 for n in range(4)}}
-        assert {run.rule_set for run in index.runs(RunQuery(host="shared"))} == {"11"}  # noqa: F405
+        assert {run.rule_set for run in index.runs(RunQuery(host="shared"))} == {"11"}
         assert len(dump(index)["runs"]) == 2 * 34 + 4 * 30
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -90,3 +91,40 @@ def test_processes_that_start_and_write_at_once_lose_nothing(tmp_path: Path, ope
         assert index.count() == 80
         assert {len(rows) for table, rows in dump(index).items() if table in ("runs", "sealed_runs")} == {80}
         assert len(index.search("deploy", limit=1000)) == 80
+
+
+def test_postgresql_without_the_extra_is_reported_with_the_extra() -> None:
+    code = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from critiqor.cli import main\n"
+        "sys.argv = ['critiqor', 'fleet', 'tenants', 'list', '--index', 'postgresql://owner:hunter2@host/base']\n"
+        "sys.exit(main())\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "the extra `fleet`, which is not installed" in result.stderr
+    assert 'pip install ".[fleet]"' in result.stderr
+    assert "hunter2" not in result.stderr
+
+
+def test_lists_of_a_folder_load_nothing_of_the_fleet(tmp_path: Path) -> None:
+    code = (
+        "import sys; from contextlib import suppress; from critiqor.cli import main\n"
+        "sys.argv = ['critiqor', 'runs']\n"
+        "with suppress(SystemExit): main()\n"
+        "print([name for name in sys.modules if 'fleet' in name or 'psycopg' in name], file=sys.stderr)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert result.stderr.strip() == "[]"
+
+
+def test_the_index_of_a_user_needs_no_extra(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('psycopg', 'psycopg_pool', 'obstore', 'pyarrow')))\n"
+        "from critiqor.cli import main\n"
+        "sys.argv = ['critiqor', 'runs', '--fleet']; sys.exit(main())\n"
+    )
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("No run in the index")

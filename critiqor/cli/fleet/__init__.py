@@ -1,1 +1,1 @@
-"""What verbs do with runs of many machines: --fleet of the verbs that list."""
+"""What verbs with --fleet list: the runs of all hosts, from the index of the settings."""

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from critiqor.errors import UsageError
 from critiqor.fleet.errors import FleetError
 from critiqor.fleet.index.rows import (
     IndexedClaim,
@@ -69,11 +70,11 @@ class Transaction(Protocol):
     def insert_runs(self, rows: Sequence[IndexedRun], current: frozenset[str]) -> set[str]:
         """Insert runs that are not there yet; return their ids."""
 
-    def insert(self, table: str, rows: Sequence[IndexedPart]) -> None:
+    def insert(self, table: str, rows: Sequence[IndexedPart], current: frozenset[str]) -> None:
         """Insert rows of runs that this transaction has inserted."""
 
     def supersede(self, rows: Sequence[Supersession]) -> None:
-        """Mark other rows of these sealed runs as not current."""
+        """Mark other rows of these sealed runs, and their costs, as not current."""
 
 
 class Base(Protocol):
@@ -93,9 +94,6 @@ class Base(Protocol):
 
     def write(self, work: Callable[[Transaction], _Result]) -> _Result:
         """Call a function with a transaction, and commit it; repeat that if other writers make it fail."""
-
-    def glob(self, column: str, pattern: str) -> tuple[str, str]:
-        """Return a condition on a column for a pattern such as `release-*`, and its parameter."""
 
     def search_tables(self, words: str) -> tuple[str, str, list[Any]]:
         """Return the tables, the condition and the parameters with which the rows `t` of `texts` contain all words."""
@@ -121,3 +119,8 @@ def check_version(version: int, known: int, address: str) -> None:
     if version > known:
         message = f"the index {address} was made by a newer version of Critiqor: its tables are of version {version}"
         raise NewerIndexError(f"{message}, and this one knows version {known}", fix="update Critiqor on this machine")
+
+
+def not_a_text(error: UnicodeEncodeError) -> UsageError:
+    """Return the error for a parameter that no database can compare with: a user typed bytes that are no text."""
+    return UsageError(f"{ascii(error.object)[:200]} is not a valid text", fix="type it in UTF-8")

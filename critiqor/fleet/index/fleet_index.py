@@ -33,9 +33,10 @@ from critiqor.fleet.index.rows import (
     TextHits,
 )
 from critiqor.fleet.index.standing import RunStanding, standing_of
+from critiqor.fleet.manifest import Manifest
 from critiqor.search.terms import Search
 
-BATCH = 200
+BATCH = 500
 """Number of runs that are written in one transaction."""
 MAX_MATCHES = 1000
 """Maximum number of matching texts that a search looks at, the newest first."""
@@ -77,6 +78,10 @@ class FleetIndex:
         """What a user should know about the connection."""
         return self._base.notes
 
+    def takes(self, manifest: Manifest) -> bool:
+        """Return whether a run belongs to a tenant whose runs it takes."""
+        return self.tenant in (None, manifest.metadata.tenant_id)
+
     def add(self, entries: Iterable[IndexEntry]) -> int:
         """Add entries that are not there yet, in batches; return how many were added.
 
@@ -114,16 +119,14 @@ class FleetIndex:
             )
             for table in list(TABLES)[1:]:
                 rows = [row for key, parts in every.items() if key in added for row in getattr(parts, table)]
-                transaction.insert(table, rows)
+                transaction.insert(table, rows, current)
             return len(added)
 
         return self._base.write(write)
 
     def _refuse_other_tenants(self, every: Iterable[EntryRows]) -> None:
-        if self.tenant is None:
-            return
         for rows in every:
-            if rows.run.tenant != self.tenant:
+            if self.tenant not in (None, rows.run.tenant):
                 message = f"{rows.run.name} belongs to tenant {rows.run.tenant!r}, and the index {self.address} takes "
                 raise TenantError(
                     f"{message}runs of {self.tenant!r}", fix=f"critiqor fleet tenants add {rows.run.tenant} --role ROLE"

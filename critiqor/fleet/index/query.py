@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -19,6 +21,8 @@ _ORDERS: dict[RunOrder, str] = {
     "events": "r.events DESC, r.created_ms DESC, r.id",
 }
 _GLOB = frozenset("*?[")
+MAX_LOOKED_UP = 2000
+"""Maximum number of runs that are looked up by session, tag or failure type before they are listed."""
 
 
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,45 +57,92 @@ class Where(NamedTuple):
     sql: str
     parameters: list[Any]
 
+    def and_(self, sql: str, *parameters: Any) -> Where:
+        """Return this condition and another one, whose parameters are single values or one list of them."""
+        flat = [each for value in parameters for each in (value if isinstance(value, list) else [value])]
+        return Where(f"{self.sql} AND {sql}", [*self.parameters, *flat])
+
 
 def where(base: Base, query: RunQuery, *, by_day: bool = False) -> Where:
-    """Return the condition of a query; `by_day` uses an index that has the day, but not the time."""
-    conditions: list[str] = ["r.is_current"]
-    parameters: list[Any] = []
+    """Return the condition of a query; `by_day` uses an index that has the day, but not the time.
+
+    Patterns are compared here with the few names that there are, and rare sessions and tags are looked up first. The
+    database evaluates conditions that are no plain comparisons for every row, and cannot know how many match.
+    """
+    found = Where("r.is_current", [])
     exact = (("r.tenant", base.tenant), ("r.tenant", query.tenant), ("r.agent", query.agent_id))
     for column, wanted in exact:
         if wanted is not None:
-            conditions.append(f"{column} = ?")
-            parameters.append(wanted)
-    for column, pattern in (("r.host", query.host), ("r.agent", query.agent)):
+            found = found.and_(f"{column} = ?", wanted)
+    for column, pattern in (("host", query.host), ("agent", query.agent)):
         if pattern is not None:
-            condition, parameter = base.glob(column, pattern) if _GLOB & set(pattern) else (f"{column} = ?", pattern)
-            conditions.append(condition)
-            parameters.append(parameter)
+            is_name = not _GLOB & set(pattern)
+            names = [pattern] if is_name else [each for each in _names(base, column) if fnmatchcase(each, pattern)]
+            found = found.and_(*_one_of(f"r.{column}", names))
     if query.verdicts:
-        conditions.append(f"r.verdict IN ({', '.join('?' * len(query.verdicts))})")
-        parameters += query.verdicts
-    for sign, moment in ((">=", query.since_ms), ("<", query.until_ms)):
-        if moment is not None:
-            # The last day is counted, too.
-            sign_of_day = ">=" if sign == ">=" else "<="
-            conditions.append(f"r.day {sign_of_day} ?" if by_day else f"r.created_ms {sign} ?")
-            parameters.append(iso_from_ms(moment)[:10] if by_day else moment)
+        found = found.and_(*_one_of("r.verdict", query.verdicts))
+    return found.and_(*_times(query, by_day=by_day)).and_(*_parts(base, query))
+
+
+def _times(query: RunQuery, *, by_day: bool, table: str = "r") -> Where:
+    found = Where("true", [])
+    for moment, sign, day_sign in ((query.since_ms, ">=", ">="), (query.until_ms, "<", "<=")):
+        if moment is not None and by_day:
+            found = found.and_(f"{table}.day {day_sign} ?", iso_from_ms(moment)[:10])  # the last day is counted, too
+        elif moment is not None:
+            found = found.and_(f"{table}.created_ms {sign} ?", moment)
+    return found
+
+
+def cost_days(base: Base, query: RunQuery) -> Where | None:
+    """Return the condition of a query on the rows `c` of `costs`; None if it is about more than tenant and time."""
+    if query != RunQuery(tenant=query.tenant, since_ms=query.since_ms, until_ms=query.until_ms):
+        return None
+    found = Where("c.is_current", [])
+    for tenant in (base.tenant, query.tenant):
+        if tenant is not None:
+            found = found.and_("c.tenant = ?", tenant)
+    return found.and_(*_times(query, by_day=True, table="c"))
+
+
+def _parts(base: Base, query: RunQuery) -> Where:
+    """Return the condition on the sessions, tags and findings of a run."""
+    found = Where("true", [])
     if query.session is not None:
-        found = f"{base.text_position}(s.session_key, ?) > 0"
-        conditions.append(f"EXISTS (SELECT 1 FROM sessions s WHERE {_same_run('s')} AND {found})")
-        parameters.append(query.session)
+        found = found.and_(*_with_part(base, "sessions", f"{base.text_position}(p.session_key, ?) > 0", query.session))
     for tag in query.tags:
-        conditions.append(f"EXISTS (SELECT 1 FROM tags g WHERE {_same_run('g')} AND g.tag = ?)")
-        parameters.append(tag)
+        found = found.and_(*_with_part(base, "tags", "p.tag = ?", tag))
     if query.failure_type is not None:
-        conditions.append(f"EXISTS (SELECT 1 FROM findings f WHERE {_same_run('f')} AND f.type = ?)")
-        parameters.append(query.failure_type)
-    return Where(" AND ".join(conditions), parameters)
+        found = found.and_(*_with_part(base, "findings", "p.type = ?", query.failure_type))
+    return found
 
 
-def _same_run(table: str) -> str:
-    return f"{table}.tenant = r.tenant AND {table}.run_id = r.id"
+def _with_part(base: Base, table: str, condition: str, value: str) -> Where:
+    """Return the condition that a run has a row in a table: the ids of the runs, if there are few."""
+    own, parameters = ("", []) if base.tenant is None else (" AND p.tenant = ?", [base.tenant])
+    sql = f"SELECT p.run_id FROM {table} p WHERE {condition}{own} LIMIT ?"
+    ids = [each for [each] in base.query(sql, [value, *parameters, MAX_LOOKED_UP + 1])]
+    if len(ids) <= MAX_LOOKED_UP:
+        return _one_of("r.id", list(dict.fromkeys(ids)))
+    # So frequent that a list soon has enough of them.
+    same = "p.tenant = r.tenant AND p.run_id = r.id"
+    return Where(f"EXISTS (SELECT 1 FROM {table} p WHERE {same} AND {condition})", [value])
+
+
+def _one_of(column: str, values: Sequence[str]) -> Where:
+    return Where(f"{column} IN ({', '.join('?' * len(values))})" if values else "false", list(values))
+
+
+def _names(base: Base, column: str) -> list[str]:
+    """Return all hosts or agents. There are few of them, and an index is looked at once for each."""
+    own, parameters = ("", []) if base.tenant is None else (" AND r.tenant = ?", [base.tenant])
+    first = f"SELECT min(r.{column}) FROM runs r WHERE r.is_current{own}"
+    following = f"SELECT (SELECT min(r.{column}) FROM runs r WHERE r.is_current AND r.{column} > names.name{own})"
+    sql = (
+        f"WITH RECURSIVE names (name) AS ({first} UNION ALL {following} FROM names WHERE names.name IS NOT NULL) "
+        "SELECT names.name FROM names WHERE names.name IS NOT NULL"
+    )
+    return [name for [name] in base.query(sql, parameters * 2)]
 
 
 def order(sort: RunOrder) -> str:

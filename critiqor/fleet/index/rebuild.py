@@ -44,7 +44,7 @@ def reindex(store: FleetStore, index: FleetIndex, progress: Callable[[], None] |
     problems: list[str] = []
     with ThreadPoolExecutor(THREADS) as pool:
         while batch := list(islice(manifests, _BATCH)):
-            own = [each for each in batch if index.tenant in (None, each.metadata.tenant_id)]
+            own = [each for each in batch if index.takes(each)]
             other += len(batch) - len(own)
             runs += len(own)
             for found in map_in_threads(_Reader(store, index), own, pool):

@@ -193,11 +193,9 @@ IndexedPart = IndexedSession | IndexedFinding | IndexedClaim | IndexedCost | Ind
 IndexedRow = IndexedRun | IndexedPart
 
 
-class HostSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs of one host, or of one agent, together."""
+class RunCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs counted together."""
 
-    name: str
-    """The host, or the agent."""
     runs: int
     unsafe: int
     review: int
@@ -207,21 +205,21 @@ class HostSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Sum of the known costs; null if none is known."""
     trust: float | None
     """Mean trust score; null if none is known."""
+
+
+class HostSummary(RunCounts, frozen=True, kw_only=True):
+    """The runs of one host, or of one agent, together."""
+
+    name: str
+    """The host, or the agent."""
     last_ms: int
     """When its newest run was created."""
 
 
-class DaySummary(msgspec.Struct, frozen=True, kw_only=True):
+class DaySummary(RunCounts, frozen=True, kw_only=True):
     """The runs of one day together."""
 
     day: str
-    runs: int
-    unsafe: int
-    review: int
-    unknown: int
-    ready: int
-    cost_usd: float | None
-    trust: float | None
 
 
 class DayCost(msgspec.Struct, frozen=True, kw_only=True):

@@ -69,10 +69,10 @@ SQLITE_MIGRATIONS = (
         tenant TEXT NOT NULL, run_id TEXT NOT NULL, place INTEGER NOT NULL, day TEXT NOT NULL, provider TEXT,
         model TEXT, model_calls INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
         cache_read_tokens INTEGER NOT NULL, cache_write_tokens INTEGER NOT NULL, cost_usd REAL,
-        cost_is_estimated INTEGER NOT NULL,
+        cost_is_estimated INTEGER NOT NULL, is_current INTEGER NOT NULL,
         PRIMARY KEY (tenant, run_id, place)
     ) WITHOUT ROWID;
-    CREATE INDEX costs_by_day ON costs (day);
+    CREATE INDEX costs_by_day ON costs (day) WHERE is_current;
     CREATE TABLE tags (
         tenant TEXT NOT NULL, run_id TEXT NOT NULL, place INTEGER NOT NULL, tag TEXT NOT NULL,
         PRIMARY KEY (tenant, run_id, place)
@@ -141,6 +141,9 @@ POSTGRES_MIGRATIONS = (
     CREATE INDEX runs_by_events ON {SCHEMA}.runs (tenant, events DESC, created_ms DESC, id) WHERE is_current;
     CREATE INDEX runs_by_day ON {SCHEMA}.runs (tenant, day)
         INCLUDE (host, agent, verdict, trust, cost_usd, created_ms) WHERE is_current;
+    CREATE INDEX runs_by_benchmark ON {SCHEMA}.runs (tenant, benchmark, difficulty, rule_set)
+        INCLUDE (id, trust, findings, cost_usd, cost_is_partial, tokens, tokens_are_known, wall_ms, is_profiled)
+        WHERE is_current;
     CREATE INDEX runs_by_version ON {SCHEMA}.runs (tenant, openclaw_version, created_ms) WHERE is_current;
     CREATE TABLE {SCHEMA}.sessions (
         tenant text COLLATE "C" NOT NULL, run_id uuid NOT NULL, place integer NOT NULL, session_key text,
@@ -149,6 +152,7 @@ POSTGRES_MIGRATIONS = (
         findings integer NOT NULL,
         PRIMARY KEY (tenant, run_id, place)
     );
+    CREATE INDEX sessions_by_key ON {SCHEMA}.sessions (tenant, session_key) INCLUDE (run_id);
     CREATE TABLE {SCHEMA}.findings (
         tenant text COLLATE "C" NOT NULL, run_id uuid NOT NULL, place integer NOT NULL, created_ms bigint NOT NULL,
         finding_id text NOT NULL, type text COLLATE "C" NOT NULL, cause text COLLATE "C" NOT NULL,
@@ -168,14 +172,18 @@ POSTGRES_MIGRATIONS = (
         day text COLLATE "C" NOT NULL, provider text COLLATE "C", model text COLLATE "C", model_calls bigint NOT NULL,
         input_tokens bigint NOT NULL, output_tokens bigint NOT NULL, cache_read_tokens bigint NOT NULL,
         cache_write_tokens bigint NOT NULL, cost_usd double precision, cost_is_estimated boolean NOT NULL,
+        is_current boolean NOT NULL,
         PRIMARY KEY (tenant, run_id, place)
     );
-    CREATE INDEX costs_by_day ON {SCHEMA}.costs (tenant, day);
+    CREATE INDEX costs_by_day ON {SCHEMA}.costs (tenant, day)
+        INCLUDE (provider, model, model_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
+                 cost_usd, cost_is_estimated) WHERE is_current;
     CREATE TABLE {SCHEMA}.tags (
         tenant text COLLATE "C" NOT NULL, run_id uuid NOT NULL, place integer NOT NULL,
         tag text COLLATE "C" NOT NULL,
         PRIMARY KEY (tenant, run_id, place)
     );
+    CREATE INDEX tags_by_name ON {SCHEMA}.tags (tenant, tag) INCLUDE (run_id);
     CREATE TABLE {SCHEMA}.texts (
         tenant text COLLATE "C" NOT NULL, run_id uuid NOT NULL, place integer NOT NULL, created_ms bigint NOT NULL,
         kind text NOT NULL, source text NOT NULL, session_key text, text text NOT NULL, words tsvector NOT NULL,
@@ -205,6 +213,6 @@ GRANT USAGE ON SCHEMA {SCHEMA} TO {{role}};
 GRANT SELECT ON ALL TABLES IN SCHEMA {SCHEMA} TO {{role}};
 GRANT INSERT ON {", ".join(f"{SCHEMA}.{table}" for table in (*_TENANT_TABLES, "texts"))} TO {{role}};
 GRANT UPDATE ON {SCHEMA}.sealed_runs TO {{role}};
-GRANT UPDATE (is_current) ON {SCHEMA}.runs TO {{role}};
+GRANT UPDATE (is_current) ON {SCHEMA}.runs, {SCHEMA}.costs TO {{role}};
 """
 """What the role of a tenant may do: read, add, and say which row is the current one. It cannot remove rows."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from critiqor.errors import BrokenRecordError
 from critiqor.fleet.errors import FleetUnavailableError
-from critiqor.fleet.index.base import SealedRun, Supersession, Transaction, check_version
+from critiqor.fleet.index.base import SealedRun, Supersession, Transaction, check_version, not_a_text
 from critiqor.fleet.index.rows import IndexedPart, IndexedRun
 from critiqor.fleet.index.schema import SQLITE_MIGRATIONS
 from critiqor.model.timestamps import iso_from_ms, now_ms
@@ -81,9 +81,6 @@ class SqliteBase:
                 raise
             return result
 
-    def glob(self, column: str, pattern: str) -> tuple[str, str]:
-        return f"{column} GLOB ?", pattern.replace("[!", "[^")
-
     def search_tables(self, words: str) -> tuple[str, str, list[Any]]:
         tables = "words w JOIN texts t ON t.number = w.rowid"
         return tables, "w.words MATCH ?", [Search(words).expression]
@@ -102,6 +99,8 @@ class SqliteBase:
         except sqlite3.DatabaseError as error:
             fix = f"rm {quote(self.address)} && critiqor fleet reindex"
             raise BrokenRecordError(f"the index {self.address} is damaged: {error}", fix=fix) from error
+        except UnicodeEncodeError as error:
+            raise not_a_text(error) from error
         except OSError as error:
             message = f"the index {self.address} cannot be used: {error.strerror}"
             raise FleetUnavailableError(message, fix="make its folder writable, or set XDG_DATA_HOME") from error
@@ -130,22 +129,26 @@ class _Transaction:
             found.update(each for [each] in self._base.execute(sql, values).fetchall())
         return found
 
-    def insert(self, table: str, rows: Sequence[IndexedPart]) -> None:
+    def insert(self, table: str, rows: Sequence[IndexedPart], current: frozenset[str]) -> None:
         if not rows:
             return
         columns = rows[0].__struct_fields__
-        self._base.executemany(_insert(table, columns), [[getattr(row, name) for name in columns] for row in rows])
+        values = [[getattr(row, name) for name in columns] for row in rows]
+        if table == "costs":
+            columns = (*columns, "is_current")
+            values = [[*cells, row.run_id in current] for cells, row in zip(values, rows, strict=True)]
+        self._base.executemany(_insert(table, columns), values)
         if table == "texts":
             keys = {(row.tenant, row.run_id): None for row in rows}
             sql = "INSERT INTO words (rowid, text) SELECT number, text FROM texts WHERE tenant = ? AND run_id = ?"
             self._base.executemany(sql, list(keys))
 
     def supersede(self, rows: Sequence[Supersession]) -> None:
-        self._base.executemany(
-            "UPDATE runs SET is_current = 0 "
-            "WHERE tenant = ? AND host = ? AND run = ? AND seal = ? AND is_current AND id <> ?",
-            [(row.tenant, row.host, row.run, row.seal, row.id) for row in rows],
-        )
+        others = "SELECT id FROM runs WHERE tenant = ? AND host = ? AND run = ? AND seal = ? AND id <> ?"
+        values = [(row.tenant, row.tenant, row.host, row.run, row.seal, row.id) for row in rows]
+        for table, key in (("runs", "id"), ("costs", "run_id")):
+            sql = f"UPDATE {table} SET is_current = 0 WHERE tenant = ? AND {key} IN ({others}) AND is_current"
+            self._base.executemany(sql, values)
 
 
 def _insert(table: str, columns: Sequence[str]) -> str:

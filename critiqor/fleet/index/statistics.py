@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from critiqor.fleet.index.base import Base, convert
-from critiqor.fleet.index.query import RunQuery, where
+from critiqor.fleet.index.query import RunQuery, cost_days, where
 from critiqor.fleet.index.rows import DayCost, DaySummary, FailureType, HostSummary
 from critiqor.model.diagnosis import READINESSES
 
@@ -35,12 +35,14 @@ def days(base: Base, query: RunQuery) -> list[DaySummary]:
 
 def costs_by_day(base: Base, query: RunQuery) -> list[DayCost]:
     """Return the cost by day and model."""
-    chosen = where(base, query, by_day=True)
+    plain = cost_days(base, query)
+    chosen = plain or where(base, query, by_day=True)
+    tables = "costs c" if plain else "costs c JOIN runs r ON r.tenant = c.tenant AND r.id = c.run_id"
     sql = (
         "SELECT c.day, c.provider, c.model, CAST(sum(c.model_calls) AS bigint), "
         "CAST(sum(c.input_tokens + c.output_tokens + c.cache_read_tokens + c.cache_write_tokens) AS bigint), "
         "sum(c.cost_usd), max(CASE WHEN c.cost_is_estimated THEN 1 ELSE 0 END), count(*) "
-        f"FROM costs c JOIN runs r ON r.tenant = c.tenant AND r.id = c.run_id WHERE {chosen.sql} "
+        f"FROM {tables} WHERE {chosen.sql} "
         "GROUP BY c.day, c.provider, c.model ORDER BY c.day, c.provider, c.model"
     )
     return [convert(row, DayCost) for row in base.query(sql, chosen.parameters)]

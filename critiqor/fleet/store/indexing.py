@@ -18,7 +18,7 @@ def index_stored(names: Sequence[str], store: FleetStore, settings: FleetSetting
 
     What is indexed is read from the store, as by `critiqor fleet reindex`, so the rows are the same. Raise an error if
     the store or the index is away; adding the runs again later is harmless. A run whose stored bundle cannot be read is
-    set aside.
+    set aside. A run of a tenant whose runs the index does not take is stored only.
     """
     entries: list[IndexEntry] = []
     done: list[str] = []
@@ -38,6 +38,6 @@ def index_stored(names: Sequence[str], store: FleetStore, settings: FleetSetting
         done.append(name)
     if entries:
         with open_index(settings.index) as index:
-            index.add(entries)
+            index.add(entry for entry in entries if index.takes(entry.manifest))
     for name in done:
         outbox.forget("indexing", name)

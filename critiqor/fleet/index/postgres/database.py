@@ -2,13 +2,12 @@
 
 Hosts connect with the role of a tenant, which can read and add rows of that tenant only; see `schema.py`. Tables are
 made and changed by their owner: whoever adds the first tenant. psycopg's pool replaces connections that broke, so an
-index that was restarted is used again without more.
+index that was restarted is used again.
 """
 
 from __future__ import annotations
 
 import random
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,9 +17,9 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from critiqor.fleet.errors import FleetError, FleetUnavailableError, missing_extra
-from critiqor.fleet.index.base import SealedRun, Supersession, TenantError, Transaction
+from critiqor.fleet.index.base import SealedRun, Supersession, TenantError, Transaction, not_a_text
 from critiqor.fleet.index.postgres.migration import address_of, migrate, plain_reason
-from critiqor.fleet.index.rows import IndexedPart, IndexedRun, IndexedText
+from critiqor.fleet.index.rows import IndexedCost, IndexedPart, IndexedRun, IndexedText
 from critiqor.fleet.index.schema import SCHEMA
 from critiqor.fleet.index.texts import word_query, word_vector
 
@@ -75,8 +74,8 @@ class PostgresBase:
             "FROM pg_catalog.pg_roles r WHERE r.rolname = current_user"
         ).fetchone()
         assert found is not None
-        role, is_unrestricted, tenant = found
-        if is_unrestricted:
+        role, self._is_unrestricted, tenant = found
+        if self._is_unrestricted:
             # Such a role sees every row, whatever the policies say, so a wanted tenant is only a filter.
             self.notes.append(
                 f"the role {role} of the index bypasses row-level security and sees every tenant; use the role of a "
@@ -110,11 +109,8 @@ class PostgresBase:
                 time.sleep(0.05 * 2**attempt * random.random())
         raise AssertionError
 
-    def glob(self, column: str, pattern: str) -> tuple[str, str]:
-        return f"{column} ~ ?", _regular_expression(pattern)
-
     def search_tables(self, words: str) -> tuple[str, str, list[Any]]:
-        if self.notes:  # no policy holds for this role, so the words must be a condition
+        if self._is_unrestricted:  # no policy holds for this role, so the words must be a condition
             return "texts t", "t.words @@ CAST(? AS tsquery)", [word_query(words)]
         return "texts t", "true", []
 
@@ -133,6 +129,8 @@ class PostgresBase:
             raise FleetError(f"the index {self.address} refuses: {plain_reason(error, self._url)}", fix=fix) from error
         except psycopg.Error as error:
             raise FleetError(f"the index {self.address} failed: {plain_reason(error, self._url)}", fix=fix) from error
+        except UnicodeEncodeError as error:
+            raise not_a_text(error) from error
 
     def _why_away(self) -> Exception:
         """Return why no connection can be made; the pool only says that none was made in time."""
@@ -164,34 +162,40 @@ class _Transaction:
         arrays = [*_arrays(rows, IndexedRun), [row.id in current for row in rows]]
         return {key for [key] in self._connection.execute(sql, arrays).fetchall()}
 
-    def insert(self, table: str, rows: Sequence[IndexedPart]) -> None:
+    def insert(self, table: str, rows: Sequence[IndexedPart], current: frozenset[str]) -> None:
         if not rows:
             return
         kind, arrays = type(rows[0]), _arrays(rows, type(rows[0]))
         if kind is IndexedText:
             arrays.append([word_vector(row.text) for row in rows if isinstance(row, IndexedText)])
             self._connection.execute(_insert(table, kind, words="tsvector"), arrays)
+        elif kind is IndexedCost:
+            arrays.append([row.run_id in current for row in rows])
+            self._connection.execute(_insert(table, kind, is_current="boolean"), arrays)
         else:
             self._connection.execute(_insert(table, kind), arrays)
 
     def supersede(self, rows: Sequence[Supersession]) -> None:
         if not rows:
             return
-        names = Supersession.__struct_fields__
-        self._connection.execute(
-            _statement(
-                f"UPDATE runs SET is_current = false FROM unnest({_marks(Supersession)}) AS b ({', '.join(names)}) "
-                "WHERE runs.tenant = b.tenant AND runs.host = b.host AND runs.run = b.run AND runs.seal = b.seal "
-                "AND runs.is_current AND runs.id <> b.id"
-            ),
-            _arrays(rows, Supersession),
+        names, arrays = Supersession.__struct_fields__, _arrays(rows, Supersession)
+        others = (
+            f"SELECT r.tenant, r.id FROM runs r JOIN unnest({_marks(Supersession)}) AS b ({', '.join(names)}) "
+            "ON r.tenant = b.tenant AND r.host = b.host AND r.run = b.run AND r.seal = b.seal AND r.id <> b.id"
         )
+        for table, key in (("runs", "id"), ("costs", "run_id")):
+            sql = (
+                f"UPDATE {table} SET is_current = false FROM ({others}) AS o "
+                f"WHERE {table}.tenant = o.tenant AND {table}.{key} = o.id AND {table}.is_current"
+            )
+            self._connection.execute(_statement(sql), arrays)
 
 
 def _configure(connection: psycopg.Connection[Any]) -> None:
     # Ids are texts everywhere else.
     connection.adapters.register_loader("uuid", TextLoader)
-    connection.execute(f"SET search_path = {SCHEMA}")
+    # Compiling a statement takes longer than executing one of these.
+    connection.execute(f"SET search_path = {SCHEMA}; SET jit = off")
     connection.commit()
 
 
@@ -220,17 +224,3 @@ def _sql_type(field: msgspec.structs.FieldInfo) -> str:
 
 def _arrays(rows: Sequence[msgspec.Struct], kind: type[Any]) -> list[list[Any]]:
     return [[getattr(row, name) for row in rows] for name in kind.__struct_fields__]
-
-
-def _regular_expression(pattern: str) -> str:
-    """Return a pattern such as `release-*` as a regular expression of PostgreSQL for the whole text."""
-    parts = []
-    for part in re.findall(r"\[!?\]?[^\]]*\]|.", pattern, re.DOTALL):
-        if part in ("*", "?"):
-            parts.append(".*" if part == "*" else ".")
-        elif part.startswith("[") and len(part) > 1:
-            inner = part[1:-1].replace("\\", "\\\\")
-            parts.append(f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]")
-        else:
-            parts.append(re.escape(part))
-    return f"^{''.join(parts)}$"
