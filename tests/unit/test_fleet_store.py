@@ -370,6 +370,17 @@ def test_a_pull_never_replaces_another_run_of_that_name(runs: Runs, store: Fleet
     assert mine.verify().intact
 
 
+def test_a_pull_into_a_folder_whose_record_was_lost_keeps_its_other_files(
+    runs: Runs, store: FleetStore, tmp_path: Path
+) -> None:
+    run = seal_small_run(runs)
+    manifest = store_run(run, store, SETTINGS).manifest
+    run.record_path.unlink()
+    journal = runs.paths.journal_path(run.id).read_bytes()
+    assert unpack_bundle(store, manifest, runs.folder).verify(rediagnose=True).problems == []
+    assert runs.paths.journal_path(run.id).read_bytes() == journal
+
+
 @pytest.mark.parametrize(
     "url",
     ["", "s3:", "http://host/x", "memory://", "s3://key:secret@bucket", "s3://bucket?x=1", "file://host/path",

@@ -29,6 +29,7 @@ from critiqor.errors import UsageError
 from critiqor.fleet.errors import FleetError, FleetUnavailableError, missing_extra
 from critiqor.fleet.manifest import Manifest, decode_manifest
 from critiqor.model.evidence import SealedFile
+from critiqor.storage.atomic import sync_folder
 from critiqor.storage.paths import FOLDER_MODE
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class FleetStore:
         """Create an object. Return False if there is one of that name, which stays as it is."""
         put = self._store.put
         try:
-            return self._creating(lambda: put(path, content, mode="create", use_multipart=False), f"create {path}")
+            return self._creating(lambda: put(path, content, mode="create", use_multipart=False), path)
         except FileNotFoundError as error:
             raise self._missing(error) from error
 
@@ -147,7 +148,7 @@ class FleetStore:
             except FileNotFoundError as error:
                 raise self._missing(error) from error
             try:
-                is_new = self._creating(lambda: self._store.copy(upload, path, overwrite=False), f"create {path}")
+                is_new = self._creating(lambda: self._store.copy(upload, path, overwrite=False), path)
             except FileNotFoundError:
                 # Another process that stores the same run has removed the upload after it created the object.
                 if self.exists(path):
@@ -286,14 +287,25 @@ class FleetStore:
         except FleetError as error:
             return error
 
-    def _creating(self, request: Callable[[], object], action: str) -> bool:
+    def _creating(self, request: Callable[[], object], path: str) -> bool:
+        """Make a request that creates an object. Return False if there is one already."""
+        action = f"create {path}"
         from obstore.exceptions import AlreadyExistsError
 
         try:
             self._try(request, action)
         except AlreadyExistsError:
             return False
+        self._sync(path)
         return True
+
+    def _sync(self, path: str) -> None:
+        """Write an object of a folder to disk: what is stored must survive a power failure, as in other stores."""
+        if self.url.startswith(SCHEMES["file"]):
+            file = Path(urlsplit(self.url).path, path)
+            with file.open("rb") as written:
+                os.fsync(written.fileno())
+            sync_folder(file.parent)
 
     def _missing(self, error: Exception) -> FleetUnavailableError:
         message = f"the store {self.url} does not exist: {_reason(error)}"

@@ -67,6 +67,10 @@ def push_runs(
             _count(report, run, result)
             if progress is not None:
                 progress()
+        if report.problem is not None:
+            done = {each.manifest.run_id for each in report.stored} | {each.run_id for each in report.refused}
+            report.waiting = [run.id for run in runs if run.id not in done.union(report.private)]
+            break
     return report
 
 

@@ -129,9 +129,9 @@ def unpack_bundle(store: FleetStore, manifest: Manifest, runs_dir: Path) -> Run:
         with exclusive(paths.lock_path):
             if _is_there(run, manifest):
                 return run
-            if run.folder.exists():
-                shutil.rmtree(run.folder)  # left by a pull that was killed before it moved the record
-            unpacked.run_folder(run.id).rename(run.folder)
+            # With the same evidence, it was left by a pull that was killed, or is a run whose record was lost.
+            if not run.folder.exists():
+                unpacked.run_folder(run.id).rename(run.folder)
             unpacked.run_path(run.id).rename(run.record_path)
             sync_folder(paths.runs_dir)
     return run
