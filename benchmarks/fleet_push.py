@@ -32,8 +32,8 @@ from postgres import postgres_server
 from support import Runs
 
 from critiqor.fleet.index.opening import open_index
-from critiqor.fleet.index.query import RunQuery
 from critiqor.fleet.index.postgres.tenants import add_tenant
+from critiqor.fleet.index.query import RunQuery
 from critiqor.run.store import RunStore
 
 URL = f"s3://{BUCKET}/team"
