@@ -88,10 +88,15 @@ def _texts(value: Any) -> Iterator[str]:
 
 def matching_excerpt(event: Event, text: str) -> str:
     """Return the part of an event around the first match of a search, on one line."""
-    content = "\n".join(part for part in (event.error, *_texts(event.payload)) if part)[:MAX_LOCATED]
-    pattern = Search(text).pattern
-    match = pattern.search(content) if pattern is not None else None
-    if match is None:
-        return excerpt(content or searchable_text(event), MAX_SHOWN)
-    start = max(content.rfind("\n", 0, match.start()) + 1, match.start() - 60)
-    return excerpt(content[start:], MAX_SHOWN)
+    parts = [part for part in (event.error, *_texts(event.payload)) if part]
+    pattern, left = Search(text).pattern, MAX_LOCATED
+    for part in parts if pattern is not None else ():
+        # Only the value with the match: those beside it are ids and settings as often as words.
+        match = pattern.search(part[:left]) if pattern is not None else None
+        if match is not None:
+            start = max(part.rfind("\n", 0, match.start()) + 1, match.start() - 60)
+            return excerpt(part[start:], MAX_SHOWN)
+        left -= len(part)
+        if left <= 0:
+            break
+    return excerpt("\n".join(parts)[:MAX_LOCATED] or searchable_text(event), MAX_SHOWN)

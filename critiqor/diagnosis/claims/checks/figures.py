@@ -6,6 +6,8 @@ import re
 from functools import cached_property
 from itertools import accumulate
 
+import msgspec
+
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
@@ -203,8 +205,7 @@ class _Check:
             severity="high",
             confidence=80,
             title=f"Reported {excerpt(value.text, 30)} for {name}, which is the value of {owner}",
-            explanation=f"The text says “{excerpt(stance.statement.text, 100)}”. {own.call.name} printed "
-            f"{excerpt(own.text, 30)} for {name}.",
+            explanation=f"{_quoted(stance)} {own.call.name} printed {excerpt(own.text, 30)} for {name}.",
             recommendation="Have the agent copy each value together with the name beside it.",
         )
         return claim
@@ -337,7 +338,7 @@ class _Check:
         if not evidence.is_readable or len(value.digits) < MIN_REPLACED_DIGITS or stance.is_plan:
             return None
         if (newer := self._newer(stance, value)) is not None:
-            return self._contradicted(stance, value, f"{newer.text} later", newer.call)
+            return self._outdated(stance, value, *newer)
         last, old = self._repeated
         if not old:
             return None
@@ -350,10 +351,22 @@ class _Check:
         replacing = [fact for fact in current if fact.call is later and fact.keys == source.keys]
         if len(replacing) != 1 or not replacing[0].number or self._compares(stance, replacing[0]):
             return None
-        return self._contradicted(stance, value, f"{replacing[0].text} later", later)
+        return self._outdated(stance, value, source, replacing[0])
 
-    def _newer(self, stance: Stance, value: Value) -> Fact | None:
-        """Return what a later look shows for the same thing, if a value was only shown by earlier ones."""
+    def _outdated(self, stance: Stance, value: Value, earlier: Fact, newer: Fact) -> CheckedClaim:
+        """Return the contradiction of a value that was right before a later result replaced it."""
+        claim = self._contradicted(stance, value, f"{newer.text} later", newer.call)
+        claim.calls.append(earlier.call)
+        if claim.problem is not None:
+            claim.problem = msgspec.structs.replace(
+                claim.problem,
+                explanation=f"{_quoted(stance)} {earlier.call.name} printed {excerpt(earlier.text, 30)} first, and "
+                f"{newer.call.name} printed {excerpt(newer.text, 30)} later, so the value was outdated.",
+            )
+        return claim
+
+    def _newer(self, stance: Stance, value: Value) -> tuple[Fact, Fact] | None:
+        """Return a value that only earlier looks showed, and what a later look shows for the same thing."""
         stated = [fact for fact in self._evidence.facts if _states(value, fact)]
         sources = [fact for fact in stated if fact.is_structured and any(map(_NAME.search, fact.names))]
         if not sources or len(sources) < len(stated) or self._evidence.requested.states(value):
@@ -366,7 +379,7 @@ class _Check:
             if len(own) != 1 or len(latest) != 1 or latest[0].call is source.call:
                 return None
             newer.append(latest[0])
-        return newer[-1] if not self._compares(stance, newer[-1]) else None
+        return (sources[-1], newer[-1]) if not self._compares(stance, newer[-1]) else None
 
     @cached_property
     def _repeated(self) -> tuple[dict[tuple[str, str], EpisodeCall], set[int]]:
@@ -426,7 +439,6 @@ class _Check:
     def _contradicted(
         self, stance: Stance, value: Value, recorded: str, call: EpisodeCall, severity: Severity = "high"
     ) -> CheckedClaim:
-        said = excerpt(stance.statement.text, 100)
         claim = self._claim(value, "contradicted", f"{call.name} printed {recorded}", [call])
         claim.problem = Problem(
             type=TYPE,
@@ -434,10 +446,15 @@ class _Check:
             severity=severity,
             confidence=75,
             title=f"Reported {excerpt(value.text, 30)}, but {call.name} printed {excerpt(recorded, 30)}",
-            explanation=f"The text says “{said}”. That value was not recorded and does not follow from the recording.",
+            explanation=f"{_quoted(stance)} That value was not recorded and does not follow from the recording.",
             recommendation="Have the agent copy values from the output that it reports on.",
         )
         return claim
+
+
+def _quoted(stance: Stance) -> str:
+    """Return the sentence that a text says, whose own full stop would be a second one."""
+    return f"The text says “{excerpt(stance.statement.text, 100).rstrip('.')}”."
 
 
 _VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+\.\d+)(?![\w.])")
