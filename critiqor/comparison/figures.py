@@ -5,7 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from critiqor.model.diagnosis import Diagnosis, was_profiled
-from critiqor.model.formatting import UNKNOWN, format_cost, format_duration, format_money, format_number, format_trust
+from critiqor.model.formatting import (
+    UNKNOWN,
+    format_cost,
+    format_duration,
+    format_duration_change,
+    format_money,
+    format_number,
+    format_trust,
+)
 from critiqor.model.verdict import Verdict, fresh_verdict
 
 FIGURE_LABELS = {
@@ -99,6 +107,8 @@ def format_difference(name: str, value: float | None) -> str:
     """Return by how much a figure changed, with its sign."""
     if not value:
         return UNKNOWN if value is None else "same"
+    if name == "wall_ms":
+        return format_duration_change(value)
     return ("+" if value > 0 else "-") + format_figure(name, abs(value))
 
 

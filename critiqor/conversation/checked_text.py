@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -11,12 +13,25 @@ STATUSES: tuple[ClaimStatus, ...] = ("contradicted", "unsupported", "unverifiabl
 """From worst to best."""
 
 
+_CODE = re.compile(r"(?<!`)`([^`\n]{1,300})`(?!`)")
+
+
+class Fragment(NamedTuple):
+    """A part of a piece of a text, as it is to be shown."""
+
+    text: str
+    is_code: bool = False
+    """Whether it was between backticks, which are left out."""
+
+
 class Piece(NamedTuple):
     """A part of a text."""
 
     text: str
     claims: tuple[Claim, ...] = ()
     """The claims in it, the worst first; empty if it contains none."""
+    fragments: tuple[Fragment, ...] = ()
+    """The text with its code, where an output tells code from other words."""
 
     @property
     def status(self) -> ClaimStatus | None:
@@ -44,6 +59,27 @@ def checked_text(text: str, claims: Sequence[Claim]) -> list[Piece]:
         pieces.append(Piece(text[start:until], tuple(worst_first(together))))
         end = until
     return [*pieces, Piece(text[end:])] if end < len(text) else pieces
+
+
+def with_code(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return pieces of a text with their fragments; what is between backticks is code, also across pieces."""
+    text = "".join(piece.text for piece in pieces)
+    cuts = [0, *(place for match in _CODE.finditer(text) for place in (match.start(), match.end())), len(text)]
+    shown, start = [], 0
+    for piece in pieces:
+        end = start + len(piece.text)
+        fragments = []
+        for number in range(bisect_right(cuts, start) - 1, len(cuts) - 1):
+            if cuts[number] >= end:
+                break
+            is_code = number % 2 == 1
+            # The backticks are the first and the last character of code.
+            first, last = cuts[number] + is_code, cuts[number + 1] - is_code
+            part = text[max(first, start) : min(last, end)]
+            fragments += [Fragment(part, is_code)] if part else []
+        shown.append(piece._replace(fragments=tuple(fragments)))
+        start = end
+    return shown
 
 
 def _joined(claims: Sequence[Claim], length: int) -> list[tuple[int, int, list[Claim]]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from critiqor.diagnosis.signals.compactions import summarizes_history
-from critiqor.diagnosis.signals.text import plain_text
+from critiqor.diagnosis.signals.text import canonical_json, fingerprint, plain_text
 from critiqor.model import Event, EventType
 from critiqor.spans.late_usage import has_usage
 from critiqor.spans.pairing import SpanPairer
@@ -39,6 +39,8 @@ class Entry(msgspec.Struct, kw_only=True, gc=False):
     """Whether another tool call made this tool call."""
     child: str | None = None
     """Key of the session of the subagent that a tool call started."""
+    call: str | None = None
+    """Digest of tool and arguments: calls with the same one are the same call."""
 
 
 class Session(msgspec.Struct, kw_only=True):
@@ -107,7 +109,9 @@ class ConversationBuilder:
 
     def _open(self, session: Session, number: int, event: Event, span: Span[Entry]) -> Entry:
         kind: EntryKind = "tool" if span.kind == "tool" else "compaction"
-        return self._add(session, kind, number, event, is_inner=span.is_inner)
+        entry = self._add(session, kind, number, event, is_inner=span.is_inner)
+        entry.call = _call_digest(event) if event.event_type == EventType.TOOL_CALL else None
+        return entry
 
     def _close(self, session: Session, number: int, event: Event, span: Span[Entry]) -> Entry:
         entry = span.data or self._open(session, number, event, span)
@@ -201,6 +205,15 @@ class ConversationBuilder:
         if text:
             self._words[event.session_key] = text
         return "agent" if text or payload.get("tool_calls") else None
+
+
+def _call_digest(event: Event) -> str:
+    return fingerprint(event.tool_name or "", canonical_json(tool_arguments(event))).hex()
+
+
+def tool_arguments(call: Event) -> Any:
+    """Return the arguments of a tool call; None if none were recorded."""
+    return call.payload.get("arguments", call.payload.get("args"))
 
 
 def is_user_message(event: Event) -> bool:

@@ -9,11 +9,6 @@ from critiqor.model import Event
 from critiqor.model.formatting import format_duration, format_number
 
 
-def tool_arguments(call: Event) -> Any:
-    """Return the arguments of a tool call; None if none were recorded."""
-    return call.payload.get("arguments", call.payload.get("args"))
-
-
 def tool_result(output: Event) -> Any:
     """Return the result of a tool call; None if none was recorded."""
     return output.payload.get("result", output.payload.get("output"))

@@ -9,6 +9,7 @@ from critiqor.diagnosis.detectors.context_pollution import context_saturation
 from critiqor.diagnosis.runs.request_log import RequestLog
 from critiqor.diagnosis.runs.totals import Totals
 from critiqor.model import ContextAnalysis, Event, LatencyAnalysis, RequestSize, SlowCall, ms_from_iso
+from critiqor.model.timestamps import is_real_time
 from critiqor.spans.calls import ModelCall
 
 MAX_REQUESTS = 400
@@ -22,8 +23,9 @@ def latency_analysis(totals: Totals, launch: Event | None, end: Event | None) ->
     """
     began = ms_from_iso(totals.first_time if launch is None else launch.timestamp)
     ended = ms_from_iso(totals.last_time if end is None else end.timestamp)
+    is_timed = began is not None and ended is not None and is_real_time(began)
     return LatencyAnalysis(
-        wall_ms=max(0, ended - began) if began is not None and ended is not None else None,
+        wall_ms=max(0, ended - began) if is_timed and began is not None and ended is not None else None,
         model_ms=totals.model_ms,
         tool_ms=totals.tool_ms,
         slowest_first_byte_ms=totals.first_byte_ms or None,

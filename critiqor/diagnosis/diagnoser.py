@@ -55,7 +55,7 @@ from critiqor.model.usage import Cost
 from critiqor.spans.agent_run import AgentRun
 
 ENGINE_VERSION = "1.0.0"
-RULE_SET_VERSION = "11"
+RULE_SET_VERSION = "12"
 # 1: first full set of detectors.
 # 2: latency_stall, slow_startup, slow_provider and child_process_failure.
 # 3: the cause of cost_explosion no longer depends on which calls it names; inspection_incomplete comes first if no
@@ -84,6 +84,10 @@ RULE_SET_VERSION = "11"
 # 11: a number that nearly any combination of many recorded ones equals is not supported by them; a call whose answer
 # says that it failed is a failure in loops; a later reading of the same thing replaces an earlier one; that something
 # is left to do admits no failure; eight checks that together found one lie in about 500 traces are gone.
+# 12: what shows an outdated value is cited together with the earlier result; events without a recorded time have no
+# duration, and the time of a tool within an agent run is the duration that the call reported; answers to SQL statements
+# are read like those of a client; a number that a service changed is misreported; bad news about a call that worked
+# admits no failure of another one; waste is an explosion from 400,000 tokens on.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 

@@ -11,13 +11,12 @@ from critiqor.importers.trace import ImportedTrace
 from critiqor.importers.values import LATEST_MS
 from critiqor.model import Event, EventType, event_id_for, iso_from_ms
 from critiqor.model.event import IMPORT_WRITER
+from critiqor.model.timestamps import NO_TIME_MS
 from critiqor.spans.memory_lookups import is_memory_tool, memory_lookup
 from critiqor.spans.tool_results import NO_REASON
 from critiqor.storage.record_filter import RecordFilter
 from critiqor.storage.redaction import Redactor
 
-NO_TIME = 946_684_800_000
-"""Time of events whose source has no times: the beginning of 2000, which cannot be mistaken for a real time."""
 MAIN = "main"
 """The agent run of events that name no agent."""
 
@@ -55,7 +54,7 @@ class EventWriter:
         self._filter = RecordFilter(Redactor(key))
         self.trace_id = self._filter.name(trace_id)
         self._session_key = self._name(session_key) or self.trace_id
-        self._latest = NO_TIME if start is None else start
+        self._latest = NO_TIME_MS if start is None else start
         self._events: list[Event] = []
         self.notes = notes or ImportNotes()
 

@@ -15,13 +15,14 @@ from typing import Any
 
 from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.signals.tool_calls import runs_commands
-from critiqor.importers.event_writer import MAIN, NO_TIME, EventFields, EventWriter
+from critiqor.importers.event_writer import MAIN, EventFields, EventWriter
 from critiqor.importers.files import Entry, read_entries
 from critiqor.importers.otel.attributes import unwrap_arguments
 from critiqor.importers.trace import ImportedTrace
 from critiqor.importers.values import as_count, as_list, as_ms, as_object, as_text, parse_duration
 from critiqor.model import EventType
 from critiqor.model.event import UNKNOWN
+from critiqor.model.timestamps import NO_TIME_MS
 
 NAME = "neutral"
 _TYPES = {
@@ -67,7 +68,7 @@ def _read_trace(entry: Entry, key: bytes) -> ImportedTrace:
     agents = _AgentRuns(events)
     latest = 0
     for number, event in _number_events(events, writer):
-        at = as_ms(event.get("ts")) if times else NO_TIME + number
+        at = as_ms(event.get("ts")) if times else NO_TIME_MS + number
         is_late = at is not None and at < latest
         if is_late:
             writer.notes.add("events with a time before the preceding event, placed at its time")

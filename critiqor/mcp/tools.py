@@ -305,7 +305,8 @@ def _conversation(view: RunView, session: str | None) -> Iterator[ShownEntry]:
 
 
 def _conversation_text(entry: Entry, event: Event) -> str:
-    from critiqor.conversation.entry_text import entry_text, tool_arguments, tool_result
+    from critiqor.conversation.entries import tool_arguments
+    from critiqor.conversation.entry_text import entry_text, tool_result
     from critiqor.diagnosis.signals.text import canonical_json, plain_text
 
     if event.event_type == EventType.TOOL_CALL:

@@ -79,7 +79,18 @@ def format_duration(milliseconds: float | None) -> str:
         return f"{milliseconds:.1f} ms" if milliseconds else "0 ms"
     if milliseconds < 1000:
         return f"{milliseconds:.0f} ms"
-    return f"{milliseconds / 1000:.2f} s" if milliseconds < 600_000 else f"{milliseconds / 60_000:.0f} min"
+    if milliseconds < 600_000:
+        return f"{milliseconds / 1000:.2f} s"
+    if milliseconds < 36_000_000:
+        return f"{milliseconds / 60_000:.0f} min"
+    return f"{milliseconds / 3_600_000:,.0f} h" if milliseconds < 360_000_000 else f"{milliseconds / 86_400_000:,.0f} d"
+
+
+def format_duration_change(milliseconds: float) -> str:
+    """Return by how much a duration changed, with its sign; `same` if nothing of it would be seen."""
+    if round(milliseconds, 1) == 0:
+        return "same"
+    return ("+" if milliseconds > 0 else "-") + format_duration(abs(milliseconds))
 
 
 def format_number(value: float | None) -> str:

@@ -49,6 +49,15 @@ def iso_from_datetime(moment: datetime) -> str:
     return iso_from_ms(round(moment.timestamp() * 1000))
 
 
+NO_TIME_MS = 946_684_800_000
+"""Time of events whose source has no times: the beginning of 2000, which cannot be mistaken for a real time."""
+
+
+def is_real_time(milliseconds: int) -> bool:
+    """Return whether a time was recorded; the first day of 2000 only gives events without a time their order."""
+    return not NO_TIME_MS <= milliseconds < NO_TIME_MS + _DAY_MS
+
+
 LATEST_US = (1 << 53) - 1
 """Latest time: beyond it, a double cannot represent microseconds."""
 

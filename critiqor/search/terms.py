@@ -89,8 +89,16 @@ def _texts(value: Any) -> Iterator[str]:
 
 def matching_excerpt(event: Event, text: str) -> str:
     """Return the part of an event around the first match of a search, on one line."""
-    content = "\n".join(part for part in (event.error, *_texts(event.payload)) if part)[:MAX_LOCATED]
-    return excerpt_around(content, text) if content else excerpt(searchable_text(event), MAX_SHOWN)
+    parts = [part for part in (event.error, *_texts(event.payload)) if part]
+    pattern, left = Search(text).pattern, MAX_LOCATED
+    for part in parts if pattern is not None else ():
+        # Only the value with the match: those beside it are ids and settings as often as words.
+        if pattern is not None and pattern.search(part[:left]):
+            return excerpt_around(part[:left], text)
+        left -= len(part)
+        if left <= 0:
+            break
+    return excerpt("\n".join(parts)[:MAX_LOCATED] or searchable_text(event), MAX_SHOWN)
 
 
 def excerpt_around(content: str, text: str) -> str:

@@ -270,7 +270,7 @@ def _notes(coverage: Coverage) -> list[str]:
             if coverage.recorder_attached
             else "not recorded by Critiqor; only the content of the source is known."
         )
-        notes.append(f"Imported from {coverage.imported_from}: {known}")
+        notes.append(f"Imported from a file of the format {coverage.imported_from}: {known}")
     elif coverage.agent_events and not coverage.recorder_attached:
         notes.append("The recorder's start event is missing: it is unknown which event sources were active.")
     elif not coverage.recorder_attached and coverage.witness is not None and coverage.witness.produced:

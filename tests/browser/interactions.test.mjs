@@ -154,3 +154,19 @@ test("a link to a run opens in another browser until it is revoked, and opens no
     await each.leave();
   }
 });
+
+test("a phone shows every tab, the finding of the timeline and no help for a mouse", async () => {
+  const visitor = await Visitor.arrive({ width: PHONE });
+  const { page } = visitor;
+  await settled(visitor, [runs.claim]);
+  await visitor.go(`/runs/${runs.claim}/timeline`);
+  const outside = await page.$$eval('nav[aria-label="Pages of this run"] a', (links) =>
+    links.filter((link) => { const box = link.getBoundingClientRect(); return box.left < 0 || box.right > innerWidth; }).length);
+  assert.equal(outside, 0);
+  const shown = await page.$eval("main", (main) => main.innerText);
+  assert.doesNotMatch(shown, /Hover over|arrow keys/);
+  const left = await page.$eval('[aria-label="Findings in the chart"] a', (link) => link.getBoundingClientRect().left);
+  assert.ok(left >= 0 && left < PHONE);
+  assert.deepEqual(await visitor.problems(), []);
+  await visitor.leave();
+});

@@ -28,9 +28,9 @@ def test_events_without_content_are_folded_unless_they_failed_or_are_asked_for(s
     client, run = several
     page, everything = (client.get(f"{run}/evidence{query}").text for query in ("", "?all=1"))
     assert len(rows(page)) < len(rows(everything))
-    assert "recorder_attached</bdi></span></td>" not in page and "recorder_attached</bdi></span></td>" in everything
+    assert "recorder attached</bdi></span></td>" not in page and "recorder attached</bdi></span></td>" in everything
     assert re.search(r"Show \d+ events without content", page)
-    assert "503 overloaded" in page and "agent_end</bdi></span></td>" in page, "an end that failed is shown"
+    assert "503 overloaded" in page and "agent run ends</bdi></span></td>" in page, "an end that failed is shown"
     assert rows(client.get(f"{run}/evidence?type=agent_start").text), "a type that is asked for is shown"
 
 

@@ -64,7 +64,7 @@ def test_coverage_says_that_it_was_imported_and_what_is_not_known(runs: Runs, tm
     assert coverage["agent_events"] == 4
     assert (coverage["missing_records"], coverage["missing_by_writer"], coverage["damaged_records"]) == (0, {}, 0)
     assert coverage["calls_without_results"] == 0
-    assert coverage["notes"][0].startswith("Imported from neutral: not recorded by Critiqor")
+    assert coverage["notes"][0].startswith("Imported from a file of the format neutral: not recorded by Critiqor")
     assert "events without a time, placed at the time of the preceding event: 3" in coverage["notes"]
     assert load_record(run_id, runs.folder)["trust_score"] is not None
 
@@ -141,7 +141,7 @@ def test_verb_makes_a_run_of_every_trace_and_tells_what_was_left_out(cli: Cli, r
     assert "left out  line-2  lines that could not be read: 1 (2: not JSON)" in lines
     assert lines[-1] == "Next: critiqor show run_001"
     shown = cli("show", "run_001")
-    assert "Imported from neutral" in shown.out
+    assert "Imported from a file of the format neutral" in shown.out
     assert cli("verify", "run_002").code == ExitCode.OK
     assert [row["agent_id"] for row in cli("runs", "--json").data] == ["imported_agent"] * 2
 

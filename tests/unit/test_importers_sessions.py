@@ -63,7 +63,9 @@ def test_coverage_says_where_it_was_recorded(cli: Cli, runs: Runs) -> None:
     record = imported(cli, runs, runs.paths.evidence_summary_path("run_001"))
     coverage = runs.evidence(record["run_id"])["coverage"]
     assert (coverage["imported_from"], coverage["recorder_attached"]) == ("critiqor_session", True)
-    assert coverage["notes"][0].startswith("Imported from critiqor_session: recorded by Critiqor elsewhere")
+    assert coverage["notes"][0].startswith(
+        "Imported from a file of the format critiqor_session: recorded by Critiqor elsewhere"
+    )
 
 
 def test_losses_of_the_original_recording_are_still_known(cli: Cli, runs: Runs) -> None:

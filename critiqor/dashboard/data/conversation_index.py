@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Literal, NamedTuple, Protocol
@@ -17,7 +18,10 @@ Shown = Literal["", "messages", "tools", "problems"]
 """Which entries of a conversation are wanted; an empty text means all."""
 MAX_SCANNED = 2000
 """Number of events that are read of a run without an index."""
-_ENTRY = "session, place, kind, number, end, model, is_failed, is_inner, child"
+_ENTRY = "session, place, kind, number, end, model, is_failed, is_inner, child, call"
+_NUMBERS = "SELECT number FROM events WHERE event_id IN (SELECT value FROM json_each(?))"
+MAX_REPEATS = 2000
+"""Maximum number of calls that repeat one another and are recognized."""
 
 
 class EntryFilter(NamedTuple):
@@ -26,6 +30,8 @@ class EntryFilter(NamedTuple):
     session: int
     shown: Shown = ""
     text: str = ""
+    marked: frozenset[str] = frozenset()
+    """Ids of the events that are problems although nothing failed there: a finding or a claim cites them."""
 
 
 class ConversationSource(Protocol):
@@ -48,6 +54,9 @@ class ConversationSource(Protocol):
 
     def events(self, numbers: Iterable[int]) -> dict[int, Event]:
         """Return events by their numbers."""
+
+    def repeats(self, cited: Sequence[str]) -> list[str]:
+        """Return the ids of the tool calls that are the same as a cited one, from the first to the last cited one."""
 
 
 class IndexedConversations:
@@ -102,6 +111,25 @@ class IndexedConversations:
             ).fetchall()
         return {each.number: each.event for each in self._index.read(rows)}
 
+    def repeats(self, cited: Sequence[str]) -> list[str]:
+        named = json.dumps(list(cited))
+        with self._index.query() as base:
+            found = base.execute(
+                f"SELECT session, place, call FROM entries WHERE call NOT NULL"
+                f" AND (number IN ({_NUMBERS}) OR end IN ({_NUMBERS}))",
+                [named, named],
+            ).fetchall()
+            if not found:
+                return []
+            session = found[0][0]
+            places = [place for of, place, _ in found if of == session]
+            rows = base.execute(
+                "SELECT event_id FROM entries JOIN events ON events.number = entries.number WHERE entries.session = ?"
+                " AND place BETWEEN ? AND ? AND call IN (SELECT value FROM json_each(?)) ORDER BY place LIMIT ?",
+                [session, min(places), max(places), json.dumps([call for *_, call in found]), MAX_REPEATS],
+            )
+            return [event_id for (event_id,) in rows]
+
 
 class ScannedConversations:
     """Conversations from the first events of a run that has no index yet: one that is being recorded or indexed."""
@@ -139,6 +167,22 @@ class ScannedConversations:
     def events(self, numbers: Iterable[int]) -> dict[int, Event]:
         return {number: self._events[number] for number in numbers if number in self._events}
 
+    def repeats(self, cited: Sequence[str]) -> list[str]:
+        named = set(cited)
+        found = [entry for entry in self._entries if entry.call and not named.isdisjoint(self._ids(entry))]
+        if not found:
+            return []
+        places, calls = [entry.place for entry in found], {entry.call for entry in found}
+        between = (
+            entry
+            for entry in self._entries
+            if entry.session == found[0].session and min(places) <= entry.place <= max(places) and entry.call in calls
+        )
+        return [self._events[entry.number].event_id for entry in islice(between, MAX_REPEATS)]
+
+    def _ids(self, entry: Entry) -> list[str]:
+        return [event.event_id for event in self.events((entry.number, entry.end or 0)).values()]
+
     def _matching(self, wanted: EntryFilter) -> list[Entry]:
         search = Search(wanted.text)
         return [
@@ -147,9 +191,12 @@ class ScannedConversations:
             if entry.session == wanted.session
             and (wanted.shown != "messages" or entry.kind in MESSAGES)
             and (wanted.shown != "tools" or entry.kind == "tool")
-            and (wanted.shown != "problems" or entry.is_failed or entry.kind == "retry")
+            and (wanted.shown != "problems" or self._is_problem(entry, wanted))
             and (not search or any(map(search.matches, self.events((entry.number, entry.end or 0)).values())))
         ]
+
+    def _is_problem(self, entry: Entry, wanted: EntryFilter) -> bool:
+        return entry.is_failed or entry.kind == "retry" or not wanted.marked.isdisjoint(self._ids(entry))
 
 
 def _conditions(wanted: EntryFilter) -> tuple[str, Sequence[Any]]:
@@ -160,7 +207,8 @@ def _conditions(wanted: EntryFilter) -> tuple[str, Sequence[Any]]:
     elif wanted.shown == "tools":
         conditions.append("kind = 'tool'")
     elif wanted.shown == "problems":
-        conditions.append("(is_failed OR kind = 'retry')")
+        conditions.append(f"(is_failed OR kind = 'retry' OR number IN ({_NUMBERS}) OR end IN ({_NUMBERS}))")
+        values += [json.dumps(sorted(wanted.marked))] * 2
     if search := Search(wanted.text):
         found = "(SELECT rowid FROM words WHERE words MATCH ?)"
         conditions.append(f"(number IN {found} OR end IN {found})")

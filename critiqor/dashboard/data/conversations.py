@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from critiqor.conversation.checked_text import Piece, checked_text, worst_first
-from critiqor.conversation.entries import Entry, Session
-from critiqor.conversation.entry_text import entry_text, tool_arguments, tool_result
-from critiqor.dashboard.data.conversation_index import EntryFilter
+from critiqor.conversation.checked_text import Piece, checked_text, with_code, worst_first
+from critiqor.conversation.entries import Entry, Session, tool_arguments
+from critiqor.conversation.entry_text import entry_text, tool_result
+from critiqor.dashboard.data.conversation_index import EntryFilter, Shown
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.signals.text import plain_text
@@ -27,6 +27,8 @@ MAX_OUTPUT = 6000
 """Maximum length of the arguments and the result of a tool call in characters."""
 NESTED = 8
 """Number of entries of a subagent that are shown within the conversation of its parent."""
+MAX_REPEATED = 20
+"""Maximum number of findings whose calls are all marked, although they cite only some of them."""
 _COMMANDS = ("command", "cmd", "script", "path", "file_path", "url", "query", "pattern", "message", "task")
 """Arguments that say what a tool call does."""
 
@@ -93,6 +95,12 @@ class Conversations:
         for finding in self._data.findings:
             for event_id in finding.cited_events:
                 pins.setdefault(event_id, []).append(Pin(finding, event_id == finding.first_event))
+        # A finding cites the first and the last of many equal calls; those between them are as much a part of it.
+        many = [finding for finding in self._data.findings if finding.occurrences > len(finding.evidence) > 1]
+        for finding in many[:MAX_REPEATED]:
+            for event_id in self.source.repeats(finding.evidence):
+                if all(pin.finding is not finding for pin in pins.get(event_id, ())):
+                    pins.setdefault(event_id, []).append(Pin(finding, False))
         return pins
 
     @cached_property
@@ -101,6 +109,18 @@ class Conversations:
         for claim in self._data.diagnosis.claims if self._data.diagnosis is not None else ():
             claims.setdefault(claim.event_id, []).append(claim)
         return claims
+
+    def filter(self, session: Session, shown: Shown = "", text: str = "") -> EntryFilter:
+        """Return the filter for entries of a session; problems are also what findings and refuted claims point at."""
+        if shown != "problems":
+            return EntryFilter(session.number, shown, text)
+        doubted = {
+            claim.event_id
+            for claims in self._claims.values()
+            for claim in claims
+            if claim.status in ("contradicted", "unsupported")
+        }
+        return EntryFilter(session.number, shown, text, frozenset(self._pins) | doubted)
 
     def name(self, session: Session) -> str | None:
         """Return the key of a session as far as the viewer may see it; None for events without a session."""
@@ -178,9 +198,9 @@ class Conversations:
         return ShownEntry(
             entry=entry,
             event=event,
-            pieces=checked_text(text[:MAX_WORDS], claims),
+            pieces=with_code(checked_text(text[:MAX_WORDS], claims)),
             more=max(0, len(text) - MAX_WORDS),
-            title=_title(arguments) if is_tool else "",
+            title=call_title(arguments) if is_tool else "",
             arguments=_readable(arguments)[:MAX_OUTPUT] if is_tool and arguments is not None else "",
             result=_result(end) if is_tool and end is not None else "",
             end=last,
@@ -200,7 +220,7 @@ def _once(pins: Iterable[Pin]) -> list[Pin]:
     return list(kept.values())
 
 
-def _title(arguments: object) -> str:
+def call_title(arguments: object) -> str:
     """Return what a tool call does, on one line."""
     if isinstance(arguments, dict):
         for name in _COMMANDS:

@@ -22,11 +22,12 @@ from critiqor.model import Event
 from critiqor.search.terms import Search
 from critiqor.storage.session_document import event_at
 
-INDEX_VERSION = "4"
+INDEX_VERSION = "5"
 # 1: first form.
 # 2: bars of model calls with their tools are called steps.
 # 3: sessions and their conversations.
 # 4: the sessions of bars, and the messages of agent runs.
+# 5: durations of events, starts of agent runs, equal tool calls, and bars with the durations that calls reported.
 FIELDS = ("event_type", "source_layer", "tool_name", "status")
 """Fields that events can be filtered by."""
 _MAX_FACETS = 20_000
@@ -43,6 +44,8 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     session: int | None = None
     """Number of a session."""
+    min_ms: float = 0
+    """Least duration in milliseconds; events without a duration match only 0."""
     folds: bool = False
     """Whether events that say nothing by themselves are left out, unless they failed."""
 
@@ -56,6 +59,8 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
         if any(getattr(event, field) != value for field, value in self.names.items()):
             return False
         if self.folds and event.status != "error" and is_plumbing(event.event_type):
+            return False
+        if self.min_ms and (event.duration_ms is None or event.duration_ms < self.min_ms):
             return False
         search = Search(self.text)
         return not search or search.matches(event)
@@ -128,6 +133,9 @@ class EventIndex:
         if wanted.session is not None:
             conditions.append("session = ?")
             values.append(wanted.session)
+        if wanted.min_ms:
+            conditions.append("duration_ms >= ?")
+            values.append(wanted.min_ms)
         if wanted.folds:
             conditions.append(f"(status = 'error' OR event_type NOT IN ({','.join('?' * len(PLUMBING))}))")
             values += PLUMBING
@@ -189,10 +197,50 @@ class EventIndex:
             return dict(rows.fetchall())
 
     def extent(self) -> tuple[int, int] | None:
-        """Return the start of the first and the end of the last bar; microseconds since 1970."""
+        """Return when the run began, with its first bar or message, and the end of the last bar.
+
+        The times are microseconds since 1970; None without bars.
+        """
         with self.query() as base:
             first, last = base.execute("SELECT min(start_us), max(end_us) FROM bars").fetchone()
-        return None if first is None else (first, last)
+            agent = base.execute("SELECT value FROM facts WHERE name = 'first_ms'").fetchone()
+        if first is None:
+            return None
+        return (first if agent is None else min(first, 1000 * int(agent[0])), last)
+
+    def session_times(self) -> dict[int, float]:
+        """Return how long sessions took, from the start of the first agent run to the end of the last one, in ms."""
+        with self.query() as base:
+            rows = base.execute("SELECT session, max(end_us) - min(start_us) FROM bars WHERE session GROUP BY session")
+            return {session: duration / 1000 for session, duration in rows}
+
+    def child_time(self, start_us: int, end_us: int) -> float | None:
+        """Return the milliseconds that the child processes of a tool call took; None if none are known.
+
+        OpenClaw notes the end of a process somewhat late, so one belongs to the last call that began before its end.
+        With calls that overlap, it is not known whose process it was.
+        """
+        with self.query() as base:
+            [others] = base.execute(
+                "SELECT count(*) FROM bars WHERE kind = 'tool' AND start_us < ? AND end_us > ?", [end_us, start_us]
+            ).fetchone()
+            [following] = base.execute(
+                "SELECT min(start_us) FROM bars WHERE kind = 'tool' AND start_us >= ?", [end_us]
+            ).fetchone()
+            until = (1 << 62) if following is None else following
+            [took] = base.execute(
+                "SELECT sum(end_us - start_us) FROM bars WHERE kind = 'child' AND end_us > ? AND end_us <= ?",
+                [start_us, until],
+            ).fetchone()
+        return None if others != 1 or took is None else min(took, end_us - start_us) / 1000
+
+    def call_bounds(self, event_id: str) -> tuple[int, int] | None:
+        """Return start and end of the bar of a call, by its first event; microseconds since 1970."""
+        with self.query() as base:
+            found = base.execute(
+                "SELECT start_us, end_us FROM bars WHERE kind IN ('tool', 'model') AND event_id = ? LIMIT 1", [event_id]
+            ).fetchone()
+        return None if found is None else (found[0], found[1])
 
     def lanes(self) -> dict[tuple[int, str], int]:
         """Return the sessions and kinds of bars, with the number of lanes of each."""
@@ -205,7 +253,9 @@ class EventIndex:
         with self.query() as base:
             found = (
                 base.execute(
-                    "SELECT id, first, message, at_ms FROM runs JOIN events ON number = first WHERE id = ?", [each]
+                    "SELECT id, first, message, coalesce(start_us / 1000, at_ms)"
+                    " FROM runs JOIN events ON number = first WHERE id = ?",
+                    [each],
                 )
                 for each in agent_run_ids
             )
@@ -220,16 +270,17 @@ class EventIndex:
             )
             return {event_id: session for rows in found for event_id, session in rows if session is not None}
 
-    def facets(self, text: str) -> list[Facet]:
-        """Return how many events with these words have which values of the fields."""
+    def facets(self, text: str, min_ms: float = 0) -> list[Facet]:
+        """Return how many events with these words and this least duration have which values of the fields."""
         search = Search(text)
+        conditions = ["words MATCH ?"] * bool(search) + ["duration_ms >= ?"] * bool(min_ms)
+        values = [search.expression] * bool(search) + [min_ms] * bool(min_ms)
+        source = "words JOIN events ON number = words.rowid" if search else "events"
         with self.query() as base:
             # The counts of all events are made with the index: each page of a long run needs them.
             rows = (
-                base.execute(
-                    facet_query("words JOIN events ON number = words.rowid WHERE words MATCH ?"), [search.expression]
-                )
-                if search
+                base.execute(facet_query(f"{source} WHERE {' AND '.join(conditions)}"), values)
+                if conditions
                 else base.execute("SELECT * FROM facets")
             )
             return [Facet(dict(zip(FIELDS, row, strict=False)), row[-2], row[-1]) for row in rows]

@@ -47,6 +47,40 @@ PLUMBING = HOUSEKEEPING | {
 """Events that only say that something begins or ends. Lists fold them, unless they failed."""
 
 
+_NAMES = {
+    "tool_call": "tool call",
+    "tool_output": "tool result",
+    "before_provider_request": "model request",
+    "token_usage": "model call",
+    "provider_retry": "retry of a request",
+    "memory_event": "memory lookup",
+    "message_end": "message",
+    "input": "user message",
+    "agent_start": "agent run begins",
+    "agent_end": "agent run ends",
+    "turn_start": "turn begins",
+    "turn_end": "turn ends",
+    "error_event": "error",
+    "state_transition": "state of the run",
+    "run_imported": "import",
+}
+_LAYERS = {
+    "tool_hooks": "hooks around OpenClaw's tools",
+    "extension_api": "events of OpenClaw",
+    "supervisor": "Critiqor's supervisor",
+}
+
+
+def event_name(event_type: str) -> str:
+    """Return an event type in words; the page of the event shows its recorded name, too."""
+    return _NAMES.get(event_type, event_type.replace("_", " "))
+
+
+def layer_name(source_layer: str) -> str:
+    """Return in words which part of the recorder saw an event."""
+    return _LAYERS.get(source_layer, source_layer)
+
+
 def is_plumbing(event_type: str) -> bool:
     """Return whether an event of this type says nothing by itself, if it did not fail."""
     return event_type in PLUMBING

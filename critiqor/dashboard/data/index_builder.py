@@ -14,10 +14,10 @@ import psutil
 
 from critiqor.conversation.entries import ConversationBuilder, Entry
 from critiqor.dashboard.data.event_index import FIELDS, EventIndex, evidence_error, facet_query, index_source
-from critiqor.dashboard.data.time_chart import AgentRuns, chart_bars
+from critiqor.dashboard.data.time_chart import AgentRuns, agent_run_bounds, chart_bars
 from critiqor.exporters import gather_trace
 from critiqor.model import ms_from_iso
-from critiqor.model.trace import label
+from critiqor.model.trace import MAX_MS, label
 from critiqor.run.store import Run
 from critiqor.run.view import RunView
 from critiqor.search.terms import searchable_text
@@ -33,7 +33,7 @@ _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE events (
     number INTEGER PRIMARY KEY, event_id TEXT, event_type TEXT, source_layer TEXT, tool_name TEXT, status TEXT,
-    at_ms INTEGER, offset INTEGER, length INTEGER, session INTEGER
+    at_ms INTEGER, offset INTEGER, length INTEGER, session INTEGER, duration_ms REAL
 );
 CREATE TABLE sessions (
     number INTEGER PRIMARY KEY, key TEXT, parent INTEGER, entries INTEGER, messages INTEGER, tool_calls INTEGER,
@@ -41,7 +41,7 @@ CREATE TABLE sessions (
 );
 CREATE TABLE entries (
     session INTEGER, place INTEGER, kind TEXT, number INTEGER, end INTEGER, model INTEGER, is_failed INTEGER,
-    is_inner INTEGER, child TEXT, PRIMARY KEY (session, place)
+    is_inner INTEGER, child TEXT, call TEXT, PRIMARY KEY (session, place)
 ) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5 (
     text, content='', columnsize=0, tokenize="unicode61 remove_diacritics 0 tokenchars '_'"
@@ -51,7 +51,7 @@ CREATE TABLE bars (
     kind TEXT, lane INTEGER, start_us INTEGER, end_us INTEGER, name TEXT, failed INTEGER, event_id TEXT,
     session INTEGER, message INTEGER
 );
-CREATE TABLE runs (id TEXT PRIMARY KEY, first INTEGER, message INTEGER) WITHOUT ROWID;
+CREATE TABLE runs (id TEXT PRIMARY KEY, first INTEGER, message INTEGER, start_us INTEGER) WITHOUT ROWID;
 """
 
 
@@ -82,6 +82,7 @@ def build_index(run: Run, digest: str, file: Path) -> EventIndex:
             base.execute("CREATE INDEX entries_by_event ON entries (number)")
             base.execute("CREATE INDEX entries_by_end ON entries (end)")
             base.execute("CREATE INDEX sessions_by_key ON sessions (key)")
+            base.execute("CREATE INDEX bars_by_kind ON bars (kind, start_us)")
             base.execute("INSERT INTO facts VALUES ('made_of', ?)", [origin])
             base.execute("COMMIT")
         unfinished.replace(file)
@@ -108,13 +109,14 @@ def _insert_events(base: sqlite3.Connection, document: Path) -> AgentRuns:
     firsts: dict[str, int] = {}
     messages: dict[str, int] = {}
     conversations = ConversationBuilder()
+    first_ms: int | None = None
 
     def flush() -> None:
-        base.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        base.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         base.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", words)
         # The result of a call can come much later than the call: it replaces the entry.
         changed = map(msgspec.structs.astuple, entries.values())
-        base.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", changed)
+        base.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", changed)
         rows.clear()
         words.clear()
         entries.clear()
@@ -134,15 +136,20 @@ def _insert_events(base: sqlite3.Connection, document: Path) -> AgentRuns:
             if entry.kind == "user" and event.agent_run_id in firsts:
                 messages.setdefault(event.agent_run_id, number)
         session = conversations.sessions.get(event.session_key) if event.session_key is not None else None
-        rows.append((number, *named, at, offset, len(line), None if session is None else session.number))
+        place = (offset, len(line), None if session is None else session.number)
+        rows.append((number, *named, at, *place, _duration(event.duration_ms)))
+        if at is not None and entry is not None:
+            first_ms = at if first_ms is None else min(first_ms, at)
         words.append((number, searchable_text(event)))
         if len(rows) == _BATCH:
             flush()
     flush()
+    if first_ms is not None:
+        base.execute("INSERT INTO facts VALUES ('first_ms', ?)", [str(first_ms)])
     sessions = map(msgspec.structs.astuple, conversations.sessions.values())
     base.executemany("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", sessions)
     runs = ((agent_run_id, first, messages.get(agent_run_id)) for agent_run_id, first in firsts.items())
-    base.executemany("INSERT INTO runs VALUES (?, ?, ?)", runs)
+    base.executemany("INSERT INTO runs VALUES (?, ?, ?, NULL)", runs)
     tracks = {
         f"session {label(session.key)}": session.number
         for session in conversations.sessions.values()
@@ -152,9 +159,16 @@ def _insert_events(base: sqlite3.Connection, document: Path) -> AgentRuns:
 
 
 def _insert_bars(base: sqlite3.Connection, run: Run, agent_runs: AgentRuns) -> None:
-    bars = chart_bars(gather_trace(RunView(run)), agent_runs)
+    trace = gather_trace(RunView(run))
+    bars = chart_bars(trace, agent_runs)
     # The last field is the number of joined bars, and none are joined here.
     base.executemany("INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (bar[:-1] for bar in bars))
+    starts = ((bounds.start_us, name) for name, bounds in agent_run_bounds(trace).items())
+    base.executemany("UPDATE runs SET start_us = ? WHERE id = ?", starts)
+
+
+def _duration(milliseconds: float | None) -> float | None:
+    return float(milliseconds) if milliseconds is not None and 0 <= milliseconds <= MAX_MS else None
 
 
 def _lines(document: Path) -> Iterator[tuple[int, bytes]]:

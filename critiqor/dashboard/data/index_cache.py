@@ -46,6 +46,18 @@ class IndexCache:
         with self._lock:
             return self._ready.get(run.id) if done.is_set() else None
 
+    def ready(self, view: RunView) -> EventIndex | None:
+        """Return the index of a sealed run if there is one already; none is built."""
+        if view.seal is None:
+            return None
+        with self._lock:
+            known = self._ready.get(view.run_id)
+        file = view.run.folder / FILE_NAME
+        if known is None and (file.is_symlink() or not file.is_file()):
+            return None
+        index = known or EventIndex(file, view.run.evidence_path)
+        return index if index.is_of(view.seal.digest) else None
+
     def problem(self, view: RunView) -> str | None:
         """Return why the index of a run cannot be built."""
         return self._failed.get(view.seal.digest) if view.seal is not None else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -235,12 +235,13 @@ def _read_row(view: RunView) -> RunRow:
     try:
         diagnosis = view.require_diagnosis()
     except CritiqorError:
-        return RunRow(**known, task=_task_of(view, []))
+        return RunRow(**known, task=_task_of(view, []).task)
     figures, primary, verdict = figures_of(diagnosis), diagnosis.primary_diagnosis, view.verdict
     texts = view.figure_texts()
+    tasks = _task_of(view, diagnosis.sessions)
     return RunRow(
         **known,
-        task=_task_of(view, diagnosis.sessions),
+        task=tasks.task,
         models=tuple(sorted({usage.model for usage in diagnosis.cost_analysis.per_model if usage.model})),
         model_costs=tuple(
             (usage.model or "unknown", usage.cost_usd)
@@ -268,7 +269,7 @@ def _read_row(view: RunView) -> RunRow:
                 head.timestamps.created_at,
                 session,
                 is_proven=verdict is not None and verdict.trust is not None,
-            )
+            )._replace(asked=tasks.by_session.get(session.session_key, ""))
             for session in diagnosis.sessions
         ),
     )
@@ -291,19 +292,28 @@ def _with_annotations(row: RunRow, run: Run) -> RunRow:
     return msgspec.structs.replace(row, tags=tuple(found.tags), note=found.note) if found else row
 
 
-def _task_of(view: RunView, sessions: Sequence[SessionDiagnosis]) -> str:
-    """Return the first words of the user in the worst session, else in any; empty if they are not at the beginning."""
-    worst = sessions[0].session_key if sessions else None
-    task = ""
+class _Tasks(NamedTuple):
+    """What users asked for, as far as it is at the beginning of a run."""
+
+    task: str
+    """That of the worst session, else of any."""
+    by_session: dict[str | None, str]
+
+
+def _task_of(view: RunView, sessions: Sequence[SessionDiagnosis]) -> _Tasks:
+    """Return the first words of the user in the worst session, else in any, and in each session."""
+    wanted = {session.session_key for session in sessions}
+    found: dict[str | None, str] = {}
     try:
         for event in islice(view.run.events(), MAX_EVENTS_BEFORE_TASK):
             if event.event_type in ("input", "message_end") and is_user_message(event):
-                task = task or excerpt(message_text(event), MAX_TASK)
-                if event.session_key == worst:
-                    return excerpt(message_text(event), MAX_TASK)
+                found.setdefault(event.session_key, excerpt(message_text(event), MAX_TASK))
+                if sessions and wanted <= found.keys():
+                    break
     except (CritiqorError, OSError):
         pass  # the list shows the run without it
-    return task
+    worst = sessions[0].session_key if sessions else None
+    return _Tasks(found.get(worst) or next(iter(found.values()), ""), found)
 
 
 def _is(kind: Callable[[int], bool], path: Path) -> bool:

@@ -12,7 +12,7 @@ from critiqor.conversation.entries import Session
 from critiqor.dashboard.data.conversation_index import EntryFilter
 from critiqor.dashboard.data.conversations import Conversations, ShownEntry
 from critiqor.dashboard.data.run_page_data import RunPageData
-from critiqor.model.formatting import format_duration, format_session
+from critiqor.model.formatting import format_duration_change, format_session
 
 MAX_SESSIONS = 50
 """Maximum number of sessions that are compared, the worst ones."""
@@ -55,6 +55,11 @@ class AnswerRow(NamedTuple):
     @property
     def is_same(self) -> bool:
         return all(piece.kind == "same" for piece in self.answer)
+
+    @property
+    def is_of_other_task(self) -> bool:
+        """Whether the user asked for something else in the second run."""
+        return self.has_before and self.has_after and any(piece.kind != "same" for piece in self.request)
 
 
 class RunComparison:
@@ -148,5 +153,5 @@ def _time(before: ShownEntry | None, after: ShownEntry | None) -> str:
     times = [end.duration_ms for end in ends if end.duration_ms is not None]
     if len(times) < 2:
         return ""
-    difference = times[1] - times[0]
-    return "same time" if not difference else ("+" if difference > 0 else "-") + format_duration(abs(difference))
+    change = format_duration_change(times[1] - times[0])
+    return "same time" if change == "same" else change

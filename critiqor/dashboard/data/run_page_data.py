@@ -20,11 +20,12 @@ from critiqor.dashboard.data.event_index import EventFilter, EventIndex, Found, 
 from critiqor.dashboard.data.index_cache import IndexCache
 from critiqor.dashboard.data.time_chart import KINDS, Bar, ChartWindow
 from critiqor.dashboard.pages.run_addresses import RunAddresses
-from critiqor.dashboard.render.formatting import offset
+from critiqor.dashboard.render.formatting import moment, offset
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Coverage, Diagnosis, Event, Finding, RunHead, iso_from_ms, ms_from_iso
 from critiqor.model.sanitize import excerpt
 from critiqor.model.timeline import line_of_id
+from critiqor.model.timestamps import is_real_time
 from critiqor.model.verdict import Verdict
 from critiqor.privacy.events import anonymous_coverage, anonymous_event
 from critiqor.privacy.replacements import anonymous_name
@@ -32,7 +33,7 @@ from critiqor.run.view import RunView
 from critiqor.storage.annotations import Annotations, read_annotations
 from critiqor.timeline.reader.citations import FieldValue, read_cited_lines
 
-PAGE = 100
+PAGE = 50
 """Number of events on one page."""
 SMALL_RUN = 5000
 """Maximum number of events for which a page waits until the index is built."""
@@ -113,10 +114,20 @@ class RunPageData:
         times = self.head.timestamps
         return ms_from_iso(times.started_at or times.created_at)
 
+    @property
+    def has_times(self) -> bool:
+        """Whether its events have recorded times; those of an import without times only give them an order."""
+        return self._start_ms is None or is_real_time(self._start_ms)
+
     def since(self, timestamp: str) -> str:
         """Return the time since the start of the run; empty if it is unknown."""
         at = ms_from_iso(timestamp)
-        return "" if at is None or self._start_ms is None else offset(at - self._start_ms)
+        return "" if at is None or self._start_ms is None or not self.has_times else offset(at - self._start_ms)
+
+    def when(self, timestamp: str) -> str:
+        """Return the time since the start of the run, else the time of day; empty if no time was recorded."""
+        at = ms_from_iso(timestamp)
+        return "" if at is not None and not is_real_time(at) else self.since(timestamp) or moment(timestamp)
 
     def why_unreadable(self, error: BrokenRecordError) -> str:
         """Return why the evidence cannot be read, as far as the viewer may know it."""
@@ -158,7 +169,7 @@ class RunPageData:
         if self.is_anonymous:
             # A match would reveal that a text occurs in the run.
             names = {field: name for field, name in wanted.names.items() if anonymous_name(field, name) == name}
-            wanted = EventFilter(**names, session=wanted.session, folds=wanted.folds)
+            wanted = EventFilter(**names, session=wanted.session, min_ms=wanted.min_ms, folds=wanted.folds)
         offset = (page - 1) * PAGE
         # Reading all of a large run takes about as long as building its index.
         index = self.index(wait=wanted != EventFilter())
@@ -243,10 +254,10 @@ class RunPageData:
         return {name: count for name, count in names.items() if anonymous_name(field, name) == name}
 
     def whole_window(self) -> ChartWindow | None:
-        """Return the window of the time chart that shows the whole run; None without an index or bars."""
+        """Return the window of the time chart that shows the whole run; None without an index, bars or times."""
         index = self.index()
         extent = index.extent() if index is not None else None
-        if extent is None:
+        if extent is None or not self.has_times:
             return None
         first, last = extent
         return ChartWindow(first, max(last, first + 1), first, max(last, first + 1))

@@ -13,8 +13,8 @@ from critiqor.model.diagnosis import READINESSES
 from critiqor.model.formatting import format_identifier, format_session, format_session_cost
 from critiqor.model.sanitize import excerpt
 
-MAX_LAST_WORDS = 200
-"""Maximum length of the last message in a row in characters."""
+MAX_WORDS = 200
+"""Maximum length of a message in a row in characters."""
 
 
 class SessionRow(NamedTuple):
@@ -28,17 +28,23 @@ class SessionRow(NamedTuple):
     """None if the session is not among those of the diagnosis."""
     trust: int | None = None
     task: str = ""
+    """Whether the task was done; empty if that is unknown."""
+    asked: str = ""
+    """The first words of the user."""
     cost: str = ""
     cost_usd: float | None = None
     findings: int = 0
     created_at: str = ""
-    duration_ms: int | None = None
+    duration_ms: float | None = None
+    """From the start of its first agent run to the end of its last one."""
     messages: int = 0
     tool_calls: int = 0
     failures: int = 0
     depth: int = 0
     """How many sessions it is nested in: a subagent is in the session that started it."""
     number: int = 0
+    request: int | None = None
+    """The event with the first message of the user."""
     answer: int | None = None
     """The event with the last words of the agent."""
     last_words: str = ""
@@ -55,7 +61,7 @@ class SessionFilter(NamedTuple):
 
     def matches(self, row: SessionRow) -> bool:
         """Return whether a session matches."""
-        words = f"{row.run_id} {row.name} {row.agent} {row.task} {row.last_words}".lower()
+        words = f"{row.run_id} {row.name} {row.agent} {row.task} {row.asked} {row.last_words}".lower()
         return (
             all(word in words for word in self.text.lower().split())
             and self.verdict in ("", row.readiness)
@@ -92,7 +98,7 @@ def agent_of(session_key: str | None, default: str) -> str:
 
 
 def judged_row(run_id: str, agent: str, created_at: str, session: SessionDiagnosis, *, is_proven: bool) -> SessionRow:
-    """Return the row of a session from its diagnosis."""
+    """Return the row of a session from its diagnosis, without its words."""
     return SessionRow(
         run_id=run_id,
         key=session.session_key,
@@ -101,7 +107,7 @@ def judged_row(run_id: str, agent: str, created_at: str, session: SessionDiagnos
         readiness=session.readiness,
         # The trust of a session is as little proven as that of the run.
         trust=session.trust_score if is_proven else None,
-        task=format_identifier(session.task.verdict),
+        task="" if session.task.verdict == "unknown" else format_identifier(session.task.verdict),
         cost=format_session_cost(session),
         cost_usd=session.cost_usd,
         findings=len(session.findings),
@@ -120,29 +126,40 @@ def run_session_rows(data: RunPageData, conversations: Conversations) -> list[Se
     ranks = {key: rank for rank, key in enumerate(conversations.judged)}
     rows: list[SessionRow] = []
     waiting = [(session, 0) for session in _worst_first(by_parent.pop(None, []), conversations, ranks)]
+    index = data.index()
+    times = index.session_times() if index is not None else {}
     while waiting:
         session, depth = waiting.pop(0)
-        rows.append(_row(data, conversations, session, depth))
+        duration_ms = times.get(session.number) if index is not None else _observed_ms(session)
+        rows.append(_row(data, conversations, session, depth, duration_ms))
         children = _worst_first(by_parent.pop(session.number, []), conversations, ranks)
         waiting[:0] = [(child, depth + 1) for child in children]
     return rows
 
 
-def with_last_words(conversations: Conversations, rows: Sequence[SessionRow]) -> list[SessionRow]:
-    """Return rows with the last words of their agents, which are read from the evidence."""
-    shown = []
-    for row in rows:
-        words = conversations.message(row.answer)
-        text = "".join(piece.text for piece in words.pieces) if words is not None else ""
-        shown.append(row._replace(last_words=excerpt(text, MAX_LAST_WORDS)))
-    return shown
+def with_words(conversations: Conversations, rows: Sequence[SessionRow]) -> list[SessionRow]:
+    """Return rows with the first words of their users and the last ones of their agents, read from the evidence."""
+
+    def text(number: int | None) -> str:
+        found = conversations.message(number)
+        return excerpt("".join(piece.text for piece in found.pieces) if found is not None else "", MAX_WORDS)
+
+    return [row._replace(asked=text(row.request), last_words=text(row.answer)) for row in rows]
+
+
+def _observed_ms(session: Session) -> int | None:
+    """Return the time from the first to the last event: all that is known of a session without an index."""
+    started, ended = ms_from_iso(session.started_at), ms_from_iso(session.ended_at)
+    return None if started is None or ended is None else max(0, ended - started)
 
 
 def _worst_first(sessions: list[Session], conversations: Conversations, ranks: dict[str | None, int]) -> list[Session]:
     return sorted(sessions, key=lambda each: (ranks.get(conversations.name(each), len(ranks)), each.number))
 
 
-def _row(data: RunPageData, conversations: Conversations, session: Session, depth: int) -> SessionRow:
+def _row(
+    data: RunPageData, conversations: Conversations, session: Session, depth: int, duration_ms: float | None
+) -> SessionRow:
     name = conversations.name(session)
     agent = data.head.metadata.agent_id
     judged = conversations.judged.get(name)
@@ -152,14 +169,14 @@ def _row(data: RunPageData, conversations: Conversations, session: Session, dept
         if judged is None
         else judged_row(data.run_id, agent, "", judged, is_proven=is_proven)
     )
-    started, ended = ms_from_iso(session.started_at), ms_from_iso(session.ended_at)
     return row._replace(
         created_at=session.started_at,
-        duration_ms=None if started is None or ended is None else max(0, ended - started),
+        duration_ms=duration_ms if data.has_times else None,
         messages=session.messages,
         tool_calls=session.tool_calls,
         failures=session.failures,
         depth=depth,
         number=session.number,
+        request=session.request,
         answer=session.answer,
     )

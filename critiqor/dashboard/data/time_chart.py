@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from critiqor.exporters.trace.activity import is_retry
 from critiqor.exporters.trace.lanes import lay_out
-from critiqor.model.trace import Instant, Slice, Trace
+from critiqor.model.trace import Instant, Slice, Trace, label
 
 KINDS = {
     "process": "Processes",
@@ -88,11 +90,68 @@ class AgentRuns(NamedTuple):
     """The events with the messages of agent runs, by their ids."""
 
 
+class Bounds(NamedTuple):
+    """When something began and ended, in microseconds since 1970."""
+
+    start_us: int
+    end_us: int
+
+    def joined(self, start_us: int, end_us: int) -> Bounds:
+        """Return the time from the earlier start to the later end."""
+        return Bounds(min(self.start_us, start_us), max(self.end_us, end_us))
+
+
+def agent_run_bounds(trace: Trace) -> dict[str, Bounds]:
+    """Return when each agent run began and ended, by recorder and OpenClaw's timeline, as the diagnosis says it."""
+    bounds = _recorded_bounds(trace)
+    for slice_ in trace.slices:
+        if slice_.category in ("span", "provider") and slice_.end_us is not None:
+            named = slice_.facts.get("agent_run_id", slice_.facts.get("run_id"))
+            family = label(named) if isinstance(named, str) else ""
+            if family in bounds:
+                bounds[family] = bounds[family].joined(slice_.start_us, slice_.end_us)
+    return bounds
+
+
+def _recorded_bounds(trace: Trace) -> dict[str, Bounds]:
+    """Return when each agent run began and ended, by the recorder."""
+    bounds: dict[str, Bounds] = {}
+    for slice_ in trace.slices:
+        if slice_.category == "agent" and slice_.family:
+            start, end = slice_.start_us, trace.end_us if slice_.end_us is None else slice_.end_us
+            bounds[slice_.family] = bounds.get(slice_.family, Bounds(start, end)).joined(start, end)
+    return bounds
+
+
+class _Durations:
+    """Gives slices the times that all other pages show."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._recorded = _recorded_bounds(trace)
+        self._bounds = agent_run_bounds(trace)
+
+    def of(self, slice_: Slice) -> Slice:
+        """Return a slice of an agent run with all of its time, and one of a call with the duration that it reported."""
+        bounds = self._bounds.get(slice_.family or "")
+        if bounds is None or slice_.end_us is None:
+            return slice_
+        start, end = slice_.start_us, slice_.end_us
+        if slice_.category == "agent":
+            recorded = self._recorded[slice_.family or ""]
+            start = bounds.start_us if start == recorded.start_us else start
+            end = bounds.end_us if end == recorded.end_us else end
+        reported = slice_.facts.get("duration_ms")
+        if slice_.category in ("model", "tool") and isinstance(reported, int | float) and reported >= 0:
+            start = min(end, max(bounds.start_us, end - round(reported * 1000)))
+        return msgspec.structs.replace(slice_, start_us=start, end_us=end)
+
+
 def chart_bars(trace: Trace, runs: AgentRuns) -> Iterator[Bar]:
     """Yield the bars of the time chart for a trace: those of each session by kind, on as many lanes as overlap."""
     end = trace.end_us
     rows: dict[tuple[int, str], list[Slice]] = {}
-    for slice_ in trace.slices:
+    durations = _Durations(trace)
+    for slice_ in map(durations.of, trace.slices):
         kind = _kind(slice_)
         session = runs.sessions.get(slice_.track.name, 0) if kind in SESSION_KINDS else 0
         rows.setdefault((session, kind), []).append(slice_)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from critiqor.dashboard.data.conversations import Conversations, ShownEntry
+from critiqor.conversation.checked_text import worst_first
+from critiqor.conversation.entries import tool_arguments
+from critiqor.dashboard.data.conversations import Conversations, ShownEntry, call_title
 from critiqor.dashboard.data.event_index import EventFilter
 from critiqor.dashboard.data.event_kinds import is_plumbing
 from critiqor.dashboard.data.run_page_data import RunPageData, ShownRun
@@ -18,7 +21,7 @@ from critiqor.dashboard.render.chart_drawing import draw_requests
 from critiqor.dashboard.render.lane_drawing import SMALL, Drawing, draw
 from critiqor.diagnosis.signals.text import canonical_json, plain_text
 from critiqor.errors import BrokenRecordError
-from critiqor.model import Diagnosis, Event, Finding, GraphNode
+from critiqor.model import Diagnosis, Event, EventType, Finding, GraphNode, SlowCall
 from critiqor.model.diagnosis import SEVERITIES, RequestSize
 from critiqor.model.sanitize import excerpt, remove_escape_sequences, sanitize_for_page
 from critiqor.model.usage import TurnUsage
@@ -32,6 +35,12 @@ MAX_NAME, MAX_NAMES = 200, 200
 """Maximum length in characters, and maximum number, of names that are offered as a filter."""
 MAX_CITED = 12
 """Maximum number of events of one finding that are shown with their values."""
+MAX_CLAIMS = 200
+"""Maximum number of claims that are listed, the worst ones."""
+MAX_COMPACTIONS = 100
+"""Maximum number of compactions in the chart of requests."""
+DOMINANT, MIN_DOMINANT_MS = 0.5, 1000
+"""Share of its agent run, and duration in milliseconds, from which one call is what took the time."""
 _MAX_EXCERPT = 240
 """Maximum length of one value of an event in characters."""
 _MAX_SEARCHED = 50_000
@@ -51,7 +60,9 @@ def overview_values(data: RunPageData) -> dict[str, Any]:
         "doubt": None if data.diagnosis is None or data.view.integrity.is_intact else data.view.integrity.explanation,
         "severities": _severities([finding for finding in data.findings if finding.extension is None]),
         "sessions": _sessions(data),
+        "asked": _asked(data),
         "exchange": _exchange(data),
+        "dominant": _dominant_call(data),
     }
 
 
@@ -66,7 +77,67 @@ def diagnosis_values(data: RunPageData, page: int, size: int) -> dict[str, Any]:
         "cited": {event_id: event for finding in shown for event_id, event in _cited(data, finding).items()},
         "graph": _graph(data, data.diagnosis) if data.diagnosis and pages.page == 1 else None,
         "severities": _severities(found),
+        "claims": worst_first(data.diagnosis.claims)[:MAX_CLAIMS] if data.diagnosis and pages.page == 1 else [],
+        "claims_left_out": max(0, len(data.diagnosis.claims) - MAX_CLAIMS) if data.diagnosis else 0,
     }
+
+
+class SlowCallRow(NamedTuple):
+    """One of the slowest calls, with what it did."""
+
+    call: SlowCall
+    name: str
+    command: str
+    """What a tool call does, on one line, or which model was called; empty if it is not known."""
+    process_ms: float | None
+    """Time of the processes that the tool started; None if they are not known."""
+    share: float | None
+    """Its share of its agent run; None if that is not known."""
+
+
+def slow_calls(data: RunPageData, limit: int | None = None) -> list[SlowCallRow]:
+    """Return the slowest calls of a run, the slowest first."""
+    diagnosis, index = data.diagnosis, data.index()
+    if diagnosis is None:
+        return []
+    turns = diagnosis.timeline.turns if diagnosis.timeline is not None else []
+    times = {turn.agent_run_id: turn.duration_ms for turn in turns if turn.agent_run_id}
+    rows = []
+    for call in diagnosis.latency_analysis.slowest[:limit]:
+        found = data.event(call.event_id) if index is not None else None
+        if index is None or found is None:
+            rows.append(SlowCallRow(call, call.name, "", None, None))
+            continue
+        around = data.around(found.number)
+        start = data.event(around.counterpart) if around.counterpart is not None else found
+        called = start.event if start is not None else found.event
+        bounds = index.call_bounds(called.event_id) if called.event_type == EventType.TOOL_CALL else None
+        whole = times.get(found.event.agent_run_id or "")
+        rows.append(
+            SlowCallRow(
+                call,
+                call.name,
+                _model_name(found.event) or call_title(tool_arguments(called)),
+                None if bounds is None else index.child_time(*bounds),
+                call.duration_ms / whole if whole else None,
+            )
+        )
+    return rows
+
+
+def _model_name(event: Event) -> str:
+    """Return provider and model of a model call; empty for other events, and if they were not recorded."""
+    if event.event_type != EventType.TOKEN_USAGE:
+        return ""
+    names = (event.payload.get("provider"), event.payload.get("model"))
+    return "/".join(name for name in names if isinstance(name, str))
+
+
+def _dominant_call(data: RunPageData) -> SlowCallRow | None:
+    """Return the call that took most of the time of its agent run; None if there is none."""
+    found = next(iter(slow_calls(data, 1)), None)
+    is_dominant = found is not None and found.share is not None and DOMINANT <= found.share <= 1
+    return found if is_dominant and found is not None and found.call.duration_ms >= MIN_DOMINANT_MS else None
 
 
 class CostRow(NamedTuple):
@@ -151,7 +222,7 @@ def evidence_choices(data: RunPageData, wanted: EventFilter) -> dict[str, Any]:
     """Return what events can be filtered by, with the number of matching events for each choice."""
     index = data.index()
     # An anonymous viewer cannot search: the number of matches would reveal that a word occurs.
-    facets = index.facets("" if data.is_anonymous else wanted.text) if index is not None else []
+    facets = index.facets("" if data.is_anonymous else wanted.text, wanted.min_ms) if index is not None else []
     counts: dict[str, dict[str, int]] = {name: {} for name in EVENT_FILTERS}
     sessions: dict[int, int] = {}
     folded = 0
@@ -191,6 +262,16 @@ def _known_names(data: RunPageData, field: str, found: dict[str, int]) -> dict[s
         and (not data.is_anonymous or anonymous_name(field, name) == name)
     }
     return dict(sorted(shown.items(), key=lambda item: (-item[1], item[0]))[:MAX_NAMES])
+
+
+def citing_findings(data: RunPageData, event_ids: Iterable[str]) -> dict[str, list[Finding]]:
+    """Return the findings that cite events, by the ids of the events."""
+    shown = set(event_ids)
+    citing: dict[str, list[Finding]] = {}
+    for finding in data.findings:
+        for event_id in shown.intersection(finding.cited_events):
+            citing.setdefault(event_id, []).append(finding)
+    return citing
 
 
 def informative_values(event: Event, search: re.Pattern[str] | None = None) -> list[tuple[str, str]]:
@@ -233,6 +314,18 @@ def _sessions(data: RunPageData) -> SessionTable | None:
     return session_table(data.diagnosis, data.verdict)
 
 
+def _asked(data: RunPageData) -> dict[str | None, str]:
+    """Return what users asked first, by the names of sessions; empty without an index or for an anonymous viewer."""
+    if data.index() is None or data.diagnosis is None or not data.diagnosis.has_several_sessions:
+        return {}
+    try:
+        sessions = data.conversations.sessions()
+        texts = data.message_texts(each.request for each in sessions if each.request is not None)
+    except BrokenRecordError:
+        return {}  # the diagnosis can still be read
+    return {each.key: texts[each.request] for each in sessions if each.request in texts}
+
+
 class Exchange(NamedTuple):
     """What the user asked first, and what the agent answered last, in the session to look at first."""
 
@@ -256,9 +349,8 @@ def _exchange(data: RunPageData) -> Exchange | None:
         request, answer = conversations.message(session.request), conversations.message(session.answer)
     except BrokenRecordError:
         return None  # the diagnosis can still be read
-    supported = sum(
-        claim.status == "supported" for piece in (answer.pieces if answer else ()) for claim in piece.claims
-    )
+    pieces = answer.pieces if answer else ()
+    supported = sum(claim.status == "supported" for piece in pieces for claim in piece.claims)
     return Exchange(conversations.name(session), request, answer, supported) if request or answer else None
 
 
@@ -278,9 +370,10 @@ def _notes(data: RunPageData) -> list[str]:
 
 
 def _compactions(data: RunPageData, session: int | None) -> list[str]:
-    if data.index() is None:
+    index = data.index()
+    if index is None:
         return []
-    found = data.events(EventFilter(event_type="compaction_end", session=session), 1)
+    found = index.find(EventFilter(event_type="compaction_end", session=session), 0, MAX_COMPACTIONS)
     return [each.event.event_id for each in found.events]
 
 

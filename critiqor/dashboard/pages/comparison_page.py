@@ -23,6 +23,10 @@ BETTER = {"trust": 1, "findings": -1, "cost_usd": -1, "tokens": -1, "wall_ms": -
 """1 if more is better, -1 if less is better; other figures are neither."""
 
 
+SPENT = ("cost_usd", "tokens", "wall_ms")
+"""Figures that depend on the task."""
+
+
 class FigureRow(NamedTuple):
     """One figure of two compared runs."""
 
@@ -52,14 +56,17 @@ class ComparisonPage:
         unproven = [view.unproven.message for view in (before, after) if view.unproven is not None]
         result = compare(first, second, unproven)
         sides = [RunPageData(view, self._site.indexes) for view in (before, after)]
+        values = _conversation_values(request, *sides)
         return self._site.page(
             request,
             "compare.html",
             result=result,
             timing=compare_timings(before.run, after.run),
-            figures=_figure_rows(result, before.figure_texts(), after.figure_texts()),
+            figures=_figure_rows(
+                result, before.figure_texts(), after.figure_texts(), is_same_task=not values["has_other_task"]
+            ),
             sides=[side.addresses for side in sides],
-            **_conversation_values(request, *sides),
+            **values,
         )
 
 
@@ -71,13 +78,22 @@ def _conversation_values(request: Request, before: RunPageData, after: RunPageDa
         compared = RunComparison(before, after)
         answers, calls = compared.answers(), compared.calls()
     except BrokenRecordError as error:
-        return {"answers": [], "calls": [], "unreadable": error.message, "pages": None, "same": 0, "address": ""}
+        unread: dict[str, Any] = {
+            "answers": [],
+            "calls": [],
+            "pages": None,
+            "same": 0,
+            "address": "",
+            "has_other_task": False,
+        }
+        return {**unread, "unreadable": error.message}
     different = [row for row in calls if row.relation != "same"]
     found = calls if shows_all else different
     query = urlencode([*runs, *([("calls", "all")] if shows_all else [])])
     pages = Pages(page_number(request.query_params.get("page")), CALLS, len(found), "/compare", query).within()
     return {
         "answers": answers,
+        "has_other_task": any(row.is_of_other_task for row in answers),
         "calls": with_differences(found[pages.offset : pages.offset + CALLS]),
         "unreadable": None if compared.is_complete else "The evidence is being indexed: reload the page to see all.",
         "pages": pages,
@@ -88,13 +104,18 @@ def _conversation_values(request: Request, before: RunPageData, after: RunPageDa
     }
 
 
-def _figure_rows(result: Comparison, before: dict[str, str], after: dict[str, str]) -> list[FigureRow]:
-    """Return every figure of two runs; `before` and `after` have trust, cost and time of each."""
+def _figure_rows(
+    result: Comparison, before: dict[str, str], after: dict[str, str], *, is_same_task: bool
+) -> list[FigureRow]:
+    """Return every figure of two runs; `before` and `after` have trust, cost and time of each.
+
+    What another task costs is neither better nor worse.
+    """
     rows = []
     for name, label in FIGURE_LABELS.items():
         change = getattr(result.figures, name)
         difference, judgement = change.difference, ""
-        if difference and name in BETTER:
+        if difference and name in BETTER and (is_same_task or name not in SPENT):
             judgement = "better" if (difference > 0) == (BETTER[name] > 0) else "worse"
         rows.append(
             FigureRow(

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from critiqor.conversation.entries import Session
-from critiqor.dashboard.data.conversation_index import EntryFilter, Shown
+from critiqor.dashboard.data.conversation_index import Shown
 from critiqor.dashboard.data.conversations import ENTRIES, Conversations
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.pages.paging import Pages, page_number
@@ -55,7 +55,7 @@ class ConversationPage:
         values = {"q": text, "show": shown}
         if session is None:
             return self._page(request, data, conversations, session, values)
-        wanted = EntryFilter(session.number, shown, text)
+        wanted = conversations.filter(session, shown, text)
         if event_id and (place := conversations.source.place(wanted, event_id)) is not None:
             number = place // ENTRIES + 1
         entries, total = conversations.entries(wanted, (number - 1) * ENTRIES)

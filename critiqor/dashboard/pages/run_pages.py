@@ -14,7 +14,7 @@ from critiqor.dashboard.data import view_models
 from critiqor.dashboard.data.conversations import Conversations
 from critiqor.dashboard.data.event_index import EventFilter
 from critiqor.dashboard.data.run_page_data import PAGE, EventNeighbours, RunPageData
-from critiqor.dashboard.pages.paging import Pages, page_number
+from critiqor.dashboard.pages.paging import Pages, page_number, seconds_of
 from critiqor.dashboard.pages.run_addresses import FINDINGS, session_key_of
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.render.event_content import event_contents
@@ -53,12 +53,14 @@ class RunPages:
         names = {field: query_params.get(name, "") for name, field in FILTERS.items()}
         session = self._session(request, data)
         is_indexed = data.index() is not None
+        min_ms = 1000 * seconds_of(query_params.get("slow"))
         # A search or a type asks for certain events, and without an index the list is the evidence as it is.
-        folds = is_indexed and not (text or names["event_type"] or query_params.get("all"))
-        wanted = EventFilter(**names, text=text, session=session, folds=folds)
+        folds = is_indexed and not (text or names["event_type"] or min_ms or query_params.get("all"))
+        wanted = EventFilter(**names, text=text, session=session, min_ms=min_ms, folds=folds)
         page = page_number(query_params.get("page"))
         found = data.events(wanted, page)
-        query = {name: query_params[name] for name in (*FILTERS, "q", "session", "all") if query_params.get(name)}
+        kept = (*FILTERS, "q", "session", *(["slow"] if min_ms else []), "all")
+        query = {name: query_params[name] for name in kept if query_params.get(name)}
         return self._page(
             request,
             data,
@@ -72,6 +74,7 @@ class RunPages:
             chosen={name: names[field] for name, field in FILTERS.items()},
             is_indexed=not data.is_sealed or is_indexed,
             coverage=data.coverage(),
+            citing=view_models.citing_findings(data, [each.event.event_id for each in found.events]),
             **view_models.evidence_choices(data, wanted),
         )
 

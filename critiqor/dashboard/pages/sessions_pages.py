@@ -8,19 +8,24 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from critiqor.conversation.entries import message_text
+from critiqor.dashboard.data.conversation_index import IndexedConversations
 from critiqor.dashboard.data.conversations import Conversations
 from critiqor.dashboard.data.session_rows import (
+    MAX_WORDS,
     SORTS,
     SessionFilter,
     SessionRow,
     run_session_rows,
-    with_last_words,
+    with_words,
 )
 from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.run_addresses import RunAddresses
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.pages.sorting import Sorting
 from critiqor.model.diagnosis import READINESSES
+from critiqor.model.sanitize import excerpt
+from critiqor.privacy.visibility import Viewer
 
 ROWS = 50
 """Number of sessions on one page."""
@@ -42,9 +47,9 @@ class SessionsPages:
         rows = run_session_rows(data, conversations)
         wanted = _wanted(request)
         if wanted.text and not data.is_anonymous:
-            rows = with_last_words(conversations, rows)
+            rows = with_words(conversations, rows)
         values = self._values(request, rows, wanted, data.addresses.page("sessions"))
-        values["rows"] = with_last_words(conversations, values["rows"])
+        values["rows"] = with_words(conversations, values["rows"])
         return self._site.page(
             request,
             "sessions.html",
@@ -59,9 +64,21 @@ class SessionsPages:
         """Show the sessions of all runs, the newest run first."""
         viewer = self._site.user(request)
         rows = [session for row in self._site.catalog.rows(viewer) for session in row.judged_sessions]
-        return self._site.page(
-            request, "sessions.html", is_complete=True, **self._values(request, rows, _wanted(request), "/sessions")
-        )
+        values = self._values(request, rows, _wanted(request), "/sessions")
+        values["rows"] = [self._with_request(row, viewer) for row in values["rows"]]
+        return self._site.page(request, "sessions.html", is_complete=True, **values)
+
+    def _with_request(self, row: SessionRow, viewer: Viewer) -> SessionRow:
+        """Return a row with the first words of the user, if its run is indexed and the list has not found them."""
+        if row.asked:
+            return row
+        index = self._site.indexes.ready(self._site.catalog.open(row.run_id, viewer))
+        source = None if index is None else IndexedConversations(index)
+        session = None if source is None else source.session(row.key)
+        if source is None or session is None or session.request is None:
+            return row
+        [event] = source.events([session.request]).values()
+        return row._replace(asked=excerpt(message_text(event), MAX_WORDS))
 
     def _values(self, request: Request, rows: list[SessionRow], wanted: SessionFilter, path: str) -> dict[str, Any]:
         found = wanted.apply(rows)
@@ -76,6 +93,7 @@ class SessionsPages:
             "sorting": Sorting(path, query, tuple(SORTS)),
             "verdicts": [each for each in READINESSES if any(row.readiness == each for row in rows)],
             "agents": sorted({row.agent for row in rows}),
+            "has_tasks": any(row.task for row in rows),
             "addresses": {row.run_id: RunAddresses(row.run_id) for row in shown},
         }
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from critiqor import __version__
-from critiqor.dashboard.data.event_kinds import is_plumbing, kind_of
+from critiqor.dashboard.data.event_kinds import event_name, is_plumbing, kind_of, layer_name
 from critiqor.dashboard.data.index_cache import IndexCache
 from critiqor.dashboard.data.run_catalog import RunCatalog
 from critiqor.dashboard.data.run_page_data import RunPageData
@@ -25,6 +25,7 @@ from critiqor.model.formatting import (
     counted,
     format_cost,
     format_duration,
+    format_duration_change,
     format_identifier,
     format_judged,
     format_money,
@@ -127,6 +128,9 @@ def _environment() -> Environment:
         cost=format_cost,
         count=counted,
         duration=format_duration,
+        duration_change=format_duration_change,
+        event_name=event_name,
+        layer_name=layer_name,
         judged=format_judged,
         money=format_money,
         number=format_number,

@@ -10,18 +10,19 @@ from starlette.responses import Response
 
 from critiqor.dashboard.data.conversations import Conversations
 from critiqor.dashboard.data.time_chart import ChartWindow
+from critiqor.dashboard.data.view_models import slow_calls
 from critiqor.dashboard.pages.run_addresses import session_key_of
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.render.lane_drawing import WHOLE, draw
 
 SPLIT = {
     "before_provider_ms": "before the first model call",
-    "with_provider_ms": "with the provider",
+    "with_provider_ms": "waiting for the model",
     "in_tools_ms": "in tools",
-    "retrying_ms": "retrying",
-    "between_ms": "between",
-    "after_ms": "after",
-    "unattributed_ms": "unattributed",
+    "retrying_ms": "waiting to retry",
+    "between_ms": "OpenClaw's work between calls",
+    "after_ms": "after the last call",
+    "unattributed_ms": "not explained by the recording",
 }
 """The parts of a turn, in drawing order."""
 
@@ -61,6 +62,7 @@ class TimelinePage:
             is_indexed=data.index() is not None,
             split=SPLIT,
             agent_runs=data.agent_runs(turn.agent_run_id for turn in turns if turn.agent_run_id),
+            slowest=slow_calls(data),
         )
 
 

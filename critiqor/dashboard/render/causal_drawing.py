@@ -130,7 +130,8 @@ def draw_causal_graph(diagnosis: Diagnosis, address: Callable[[GraphNode], str |
 
 def _node(node: GraphNode, severity: str, href: str | None) -> _Node:
     is_finding = node.kind == "finding"
-    label = sanitize_for_page(node.label[:MAX_LABEL]).strip() or node.kind
+    # A drawing has one font, so that backticks mean nothing in it.
+    label = sanitize_for_page(node.label[:MAX_LABEL]).replace("`", "").strip() or node.kind
     room = (BOX_WIDTH - 2 * PADDING) / (1.1 if is_finding else 1)
     return _Node(wrap(label, room), label, f"box is-finding {severity}".strip() if is_finding else "box", href)
 

@@ -83,7 +83,13 @@ def date_ticks(first: float, last: float) -> list[Tick]:
     while shift + count * step <= last:
         moments.append(shift + count * step)
         count += 1
-    return [Tick(moment, _moment_label(moment, step)) for moment in moments]
+    if len(moments) > 1:
+        return [Tick(moment, _moment_label(moment, step)) for moment in moments]
+    # One label says nothing about the distance between points.
+    return [
+        Tick(moment, f"{_utc(moment):{'%H:%M:%S' if last - first < _DAY else '%d %b %H:%M'}}")
+        for moment in (first, last)
+    ]
 
 
 def _moment_label(moment: int, step: int) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.data.time_chart import KINDS, SESSION_KINDS, Bar, ChartWindow
 from critiqor.dashboard.render.chart_axes import Tick, round_step
+from critiqor.dashboard.render.formatting import offset
 from critiqor.model import Diagnosis, ms_from_iso
 from critiqor.model.formatting import counted, format_duration, format_place, format_session
 from critiqor.model.timeline import line_id
@@ -69,6 +70,25 @@ class DrawnBar(NamedTuple):
     """The name, as far as it fits on the bar."""
 
 
+class Mark(NamedTuple):
+    """The start of a finding in the chart."""
+
+    x: float
+    y: int
+    severity: str
+    when: str
+    """Since the start of the run."""
+    text: str
+    place: str
+    """Session and agent run; empty if there are not several."""
+    href: str
+
+    @property
+    def title(self) -> str:
+        """What it is, in one line without formatting."""
+        return f"{self.severity}: {self.text}" + (f" ({self.place})" if self.place else "")
+
+
 class Row(NamedTuple):
     """The lanes of one kind, or of one session."""
 
@@ -87,13 +107,15 @@ class Drawing(NamedTuple):
     bars: list[DrawnBar]
     rows: list[Row]
     ticks: list[Tick]
-    marks: list[DrawnBar]
+    marks: list[Mark]
     """Starts of findings."""
     height: int
     joined: bool
     """Whether short bars were merged."""
     kinds: dict[str, str]
     """Labels of the kinds of bars, if the rows are not named by them."""
+    has_failures: bool = False
+    """Whether a bar is one that failed."""
     width: int = WIDTH
     gutter: int = GUTTER
 
@@ -156,7 +178,8 @@ def draw(data: RunPageData, window: ChartWindow, detail: Detail = WHOLE) -> Draw
     kinds = {
         kind: KINDS[kind] for kind in SESSION_KINDS if layout.has_sessions and any(kind == bar.kind for bar in shown)
     }
-    return Drawing(window, drawn, layout.rows, _ticks(window), _marks(data, window), layout.height, joined, kinds)
+    marks, has_failures = _marks(data, window), any(bar.failed for bar in shown)
+    return Drawing(window, drawn, layout.rows, _ticks(window), marks, layout.height, joined, kinds, has_failures)
 
 
 def _laid_out(data: RunPageData, detail: Detail, lanes: Mapping[tuple[int, str], int]) -> _Layout:
@@ -253,7 +276,7 @@ def _ticks(window: ChartWindow) -> list[Tick]:
     return [Tick(_x(window, at), format_duration((at - window.first) / 1000)) for at in moments]
 
 
-def _marks(data: RunPageData, window: ChartWindow) -> list[DrawnBar]:
+def _marks(data: RunPageData, window: ChartWindow) -> list[Mark]:
     """Return a mark at the start of each finding."""
     index = data.index()
     if data.diagnosis is None or index is None:
@@ -262,10 +285,17 @@ def _marks(data: RunPageData, window: ChartWindow) -> list[DrawnBar]:
     for finding in data.diagnosis.failure_analysis.findings[:MAX_MARKS]:
         at = index.moment(finding.first_event)
         if at is not None and window.start <= at <= window.end:
-            place = format_place(finding, data.diagnosis)
-            title = f"{finding.severity}: {finding.title}" + (f" ({place})" if place else "")
-            css = f"mark {finding.severity}"
-            marks.append(DrawnBar(_x(window, at), TOP - 18, 2, css, title, data.addresses.finding(finding.id)))
+            marks.append(
+                Mark(
+                    _x(window, at),
+                    TOP - 18,
+                    finding.severity,
+                    offset((at - window.first) / 1000),
+                    finding.title,
+                    format_place(finding, data.diagnosis),
+                    data.addresses.finding(finding.id),
+                )
+            )
     return marks
 
 

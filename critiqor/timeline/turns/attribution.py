@@ -13,7 +13,7 @@ import msgspec
 
 from critiqor.model.event import Event, EventType
 from critiqor.model.timeline import Turn
-from critiqor.model.timestamps import iso_from_ms, ms_from_iso
+from critiqor.model.timestamps import is_real_time, iso_from_ms, ms_from_iso
 from critiqor.spans.pairing import SpanPairer
 from critiqor.timeline.slowest import Slowest
 from critiqor.timeline.span_tree import build_tree, flatten_tree
@@ -74,7 +74,7 @@ class Attribution:
         if pair is None or run_id is None:
             return
         moment = ms_from_iso(event.timestamp)
-        if moment is None:
+        if moment is None or not is_real_time(moment):
             return
         at_us = 1000 * moment if moment > 0 else 0
         pairing = pair(pairer.run_of(event, at_us), event, at_us)

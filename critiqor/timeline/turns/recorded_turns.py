@@ -70,7 +70,9 @@ class RecordedTurn:
         if (span := pairing.opened) is not None:
             span.data = event.tool_name or "a tool"
         elif (span := pairing.closed) is not None:
-            self._add_span(span, moment, event.tool_name or "a tool", failed=event.status == "error")
+            self._add_span(
+                span, moment, event.tool_name or "a tool", failed=event.status == "error", reported=event.duration_ms
+            )
 
     def cut(self, pairing: Pairing[str], last: float) -> None:
         """Add open calls: they lasted until this agent run was superseded, or until `last`.
@@ -96,7 +98,10 @@ class RecordedTurn:
         _offer(slowest, self._recent)
         return slowest.items()
 
-    def _add_span(self, span: Span[str], end: float, default_label: str, *, failed: bool) -> None:
+    def _add_span(
+        self, span: Span[str], end: float, default_label: str, *, failed: bool, reported: float | None = None
+    ) -> None:
+        """Add an ended call; what it reported as its duration is the duration that all outputs show."""
         start = span.start_us / 1000
         if span.kind == "model":
             self.requests += 1
@@ -104,6 +109,8 @@ class RecordedTurn:
             self._add_interval(Interval(start, end, "provider", "a request", failed))
         elif span.kind == "tool":
             self.tools += 1
+            if reported is not None and 0 <= reported <= end - start:
+                start = end - reported
             self._add_interval(Interval(start, end, "tool", span.data or default_label, failed))
 
     def _add_interval(self, interval: Interval) -> None:
