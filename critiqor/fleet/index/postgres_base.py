@@ -32,7 +32,7 @@ except ImportError as error:
     raise missing_extra(error) from error
 
 MAX_CONNECTIONS = 4
-CONNECT_SECONDS = 10
+CONNECT_SECONDS = 5
 ATTEMPTS = 5
 """Attempts of a transaction that another one makes fail."""
 _CONFLICTS = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
