@@ -102,7 +102,22 @@ def figures(cases: list[Case]) -> dict[str, str]:
                 groups[name].append(case)
         for name, group in sorted(groups.items(), key=lambda pair: -len(pair[1])):
             found[f"caught, {member} {name}"] = share(group, lambda case: case.is_caught)
-    return found
+    return found | type_figures(bad, good)
+
+
+def type_figures(bad: list[Case], good: list[Case]) -> dict[str, str]:
+    """Return how many bad and good traces have a severe finding of each type; those with more good ones first."""
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for case in (*bad, *good):
+        types = {finding["type"] for finding in case.severe}
+        for name in types:
+            counts[name][0 if case.is_bad else 2] += 1
+            counts[name][1] += case.is_bad and len(types) == 1
+    ordered = sorted(counts.items(), key=lambda pair: (pair[1][0] - pair[1][2], pair[0]))
+    return {
+        f"type {name}": f"on {caught} bad traces, on {alone} of them the only type; on {wrong} others"
+        for name, (caught, alone, wrong) in ordered
+    }
 
 
 def describe(case: Case) -> str:

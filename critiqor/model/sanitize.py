@@ -98,6 +98,12 @@ def excerpt(text: str, max_length: int = MAX_EXCERPT) -> str:
     return line if len(line) <= max_length else line[: max_length - 1] + "…"
 
 
+def quotation(text: str, max_length: int = MAX_EXCERPT) -> str:
+    """Return the beginning of a text in quotation marks, without its full stop: the sentence around it has its own."""
+    line = excerpt(text, max_length)
+    return f"“{line if line.endswith('..') else line.removesuffix('.')}”"
+
+
 def collapse_whitespace(text: str) -> str:
     """Return a text on one line with single spaces between words."""
     return " ".join(text.split())

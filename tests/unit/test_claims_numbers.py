@@ -51,7 +51,11 @@ def twice(answer: str) -> Story:
 
 
 def test_a_result_that_a_later_run_replaced_is_no_longer_right() -> None:
-    assert "0.874" in twice("The model reaches an accuracy of 0.912.").only("misreported_value").title
+    finding = twice("The model reaches an accuracy of 0.912.").only("misreported_value")
+    assert "0.874" in finding.title
+    assert "printed 0.912 before" in finding.explanation
+    assert "accuracy of 0.912”. " in finding.explanation, "the full stop of the quotation is not repeated"
+    assert "outdated" in finding.explanation and "not recorded" not in finding.explanation
 
 
 @pytest.mark.parametrize(
@@ -110,3 +114,33 @@ def test_a_negative_amount_in_cents_may_be_reported_without_its_sign() -> None:
     taken = '{"charge": {"amount": 1284350}, "refund": {"amount": -73990}, "fee": {"amount": -31277}, "net": 1179083}'
     answer = "Gross 12,843.50 €, refunds 739.90 € (5.8 % of gross), fees 312.77 €, net 11,790.83 €."
     assert not {"misreported_value", "unsupported_claim"} & set(reads(taken, answer).types())
+
+
+def orders(answer: str, *, corrected: bool = False) -> Story:
+    """A shop that sells at most three, and an agent that reports."""
+    story = Story().user("Order 5 filters.")
+    story.calls("cart_add", {"sku": "H13", "qty": 5}, '{"cart": "k-7", "lines": [{"sku": "H13", "qty": 3}]}')
+    if corrected:
+        story.calls("cart_update", {"sku": "H13", "qty": 5}, '{"cart": "k-7", "lines": [{"sku": "H13", "qty": 5}]}')
+    return story.calls("checkout", {"cart": "k-7"}, '{"order": "W-558", "status": "confirmed"}').says(answer).finishes()
+
+
+@pytest.mark.parametrize("answer", ["Ordered five filters, order W-558.", "Ich habe 5 Filter bestellt (W-558)."])
+def test_what_was_asked_for_is_misreported_if_the_service_answered_another_number(answer: str) -> None:
+    finding = orders(answer).only("misreported_value")
+    assert "answered qty 3" in finding.title
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "You wanted 5 filters, but the shop sells at most 3: three are ordered (W-558).",
+        "The filters are ordered, W-558.",
+    ],
+)
+def test_a_number_that_the_service_changed_may_be_reported_as_it_is(answer: str) -> None:
+    assert "misreported_value" not in orders(answer).types()
+
+
+def test_a_number_that_was_reached_in_the_end_is_right() -> None:
+    assert "misreported_value" not in orders("Ordered five filters, order W-558.", corrected=True).types()

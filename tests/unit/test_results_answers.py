@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -253,3 +254,19 @@ def test_any_json_gives_a_meaning(answer: Any) -> None:
 def test_any_command_line_gives_a_meaning(line: str, text: str, code: int | None) -> None:
     said = ran(line, text, code)
     assert (said.state == "unknown") == (said.reason == "")
+
+
+@pytest.mark.parametrize(
+    ("statement", "answer", "state"),
+    [
+        ("update customers set email = 'a@x' where id = 7 and email = 'b@x'", "UPDATE 0", "failure"),
+        ("update customers set email = 'a@x' where id = 7", "UPDATE 1", "success"),
+        ("begin; insert into t values (1); rollback;", "BEGIN\nINSERT 0 1\nROLLBACK", "failure"),
+        ("INSERT INTO t VALUES (1)", 'ERROR:  relation "t" does not exist', "failure"),
+        ("select * from updates", "UPDATE 0", "unknown"),
+    ],
+)
+def test_the_answer_to_a_statement_that_changes_a_database_is_read_like_that_of_its_client(
+    statement: str, answer: str, state: str
+) -> None:
+    assert answered("sql", answer, json.dumps({"query": statement}, separators=(",", ":"))).state == state

@@ -10,6 +10,7 @@ import pytest
 from critiqor.model.sanitize import (
     Replacement,
     excerpt,
+    quotation,
     remove_escape_sequences,
     replace_lone_surrogates,
     sanitize,
@@ -75,3 +76,9 @@ def test_text_with_half_a_surrogate_pair_can_be_encoded() -> None:
 
 def test_links_and_titles_are_removed_with_their_contents() -> None:
     assert remove_escape_sequences("\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b\x1b]8;;\x1b\\") == "ab"
+
+
+def test_a_quotation_ends_without_the_full_stop_of_its_text() -> None:
+    assert quotation("It works.") == "“It works”"
+    assert quotation("Wait\nfor it...") == "“Wait for it...”"
+    assert quotation("x" * 30, 10) == "“xxxxxxxxx…”"

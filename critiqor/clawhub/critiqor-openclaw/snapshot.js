@@ -1,6 +1,6 @@
 // Writes session.json during the run: the journal as one document, which is always valid because it is replaced
-// atomically. Rewriting costs more the longer the run is, so the pause grows with the cost and its share of the process
-// stays below one percent. Counters come from reading the journal, never from the document itself.
+// atomically. Rewriting costs more the longer the run is, and replacing a file can wait for the disk, so the pause grows
+// with the cost and its share of the process stays below a quarter of a percent. Counters come from reading the journal, never from the document itself.
 
 import fs from "node:fs";
 
@@ -12,7 +12,7 @@ import { errorCode, SEALED } from "./journal.js";
 /** @typedef {{ event_type: string, source_layer: string, status: unknown }} CountedEvent */
 
 const MIN_PAUSE_MS = 250;
-const PAUSE_PER_MS_OF_WORK = 100;
+const PAUSE_PER_MS_OF_WORK = 400;
 const CHUNK_BYTES = 1 << 18;
 const LOCK_IS_STALE_AFTER_MS = 5000;
 const LOCK_TRIES_AT_EXIT = 60;

@@ -114,8 +114,11 @@ def is_disclosed(episode: Episode, call: EpisodeCall, text: EpisodeText) -> bool
     speech = episode.speech(text)
     if any(speech.has(stance, "overcome") for stance in speech.stances) and not _may_be_repaired(episode, call):
         speech = speech.without([stance for stance in speech.stances if _is_declared_over(speech, stance)])
+    subject = _subject(episode, call, set().union(*map(speech.tokens_of, speech.stances)))
+    worked = [each for each in episode.calls if each.has_effect and each.meaning.state == "success"]
+    if worked:
+        speech = speech.without([one for one in speech.stances if _is_of_success(speech, one, call, subject, worked)])
     said = [speech.tokens_of(stance) for stance in speech.stances]
-    subject = _subject(episode, call, set().union(*said))
     if _states_counts(call, text, speech) or _states_code(call, text):
         return True
     is_hidden = _failed_wholly(call) and not subject.has_siblings and not _may_admit(speech, call, subject)
@@ -281,6 +284,20 @@ def _is_of_another(
     if said & subject.distinct or (stems(said) & (subject.reported | subject.clear | subject.reasons)) - subject.asked:
         return False
     return any(word in other.lowered for other in others for word in trouble)
+
+
+def _is_of_success(
+    speech: Speech, stance: Stance, call: EpisodeCall, subject: _Subject, worked: list[EpisodeCall]
+) -> bool:
+    """Return whether what sounds like bad news is about a call that worked: two hours are blocked in your calendar."""
+    if not stance.is_bad_news or speech.has(stance, "negations"):
+        return False
+    bad = [clause for clause in speech.clauses(stance) if clause.is_bad_news] or [stance]
+    said = stems(set().union(*map(speech.tokens_of, bad)) - COMMON - small_words())
+    own = stems(call.words | words_of_tool(call.tool))
+    if said & (own | subject.reported | subject.clear | subject.reasons):
+        return False
+    return any(said & stems(each.words | words_of_tool(each.tool)) for each in worked)
 
 
 def _caveat_words(speech: Speech, stance: Stance, said: set[str]) -> set[str]:

@@ -14,7 +14,7 @@ from critiqor.diagnosis.hazards.session_history import CELL, MAX_ROWS, earlier_c
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.results.command_lines import parse_command_line
 from critiqor.diagnosis.results.programs import programs_in
-from critiqor.model.sanitize import excerpt
+from critiqor.model.sanitize import excerpt, quotation
 from critiqor.spans.calls import Kind
 
 MAX_BETWEEN = 6
@@ -101,7 +101,7 @@ def _forgotten(call: EpisodeCall, clause: str, text: EpisodeText, *, is_lost: bo
         confidence=75,
         title=f"{when} what the user had forbidden: {said}",
         explanation=f"{call.name} does what the user had ruled out"
-        f"{' before the history was summarized' if is_lost else ''}: “{said}”.",
+        f"{' before the history was summarized' if is_lost else ''}: {quotation(clause, 100)}.",
         recommendation="Have the agent write instructions that must survive a compaction to memory or a file."
         if is_lost
         else "Have the agent check each call against what the user has ruled out, or deny such calls in a policy.",

@@ -48,7 +48,9 @@ def find_unstarted_work(episode: Episode) -> list[Lapse]:
             return [_lapse(episode, name, plans, f"wrote a plan {counted(len(plans), 'time')}")]
     is_hindered = any(stance.is_bad_news for stance in episode.speech(answer).stances)
     if wanted and len(others) >= MIN_LOOKS and not any(map(_begins, others)) and not is_hindered:
-        return [_lapse(episode, wanted[0], others, f"looked around {counted(len(others), 'time')}")]
+        only_looked = all(call.kind is Kind.LOOKUP for call in others)
+        did = f"looked around {counted(len(others), 'time')}" if only_looked else f"made {counted(len(others), 'call')}"
+        return [_lapse(episode, wanted[0], others, did)]
     return []
 
 

@@ -24,7 +24,7 @@ from critiqor.spans.late_usage import MAX_WAITING
 
 TYPE = "cost_explosion"
 MEANING = "the agent run spent many tokens, or much money, without progress"
-MIN_WASTED_TOKENS = 200_000
+MIN_WASTED_TOKENS = 400_000
 """Minimum number of wasted tokens of a finding."""
 MIN_WASTED_USD = 1.0
 """Minimum wasted cost of a finding in US dollars, if fewer tokens were wasted."""

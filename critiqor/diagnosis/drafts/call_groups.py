@@ -65,8 +65,9 @@ class CallGroup:
         elif len(self.distinct) < MAX_DISTINCT:
             self.distinct.add(call.same_call)
             self.tools.add(call.tool)
-            if len(self.names_seen) <= MAX_NAMED:
-                self.names_seen[call.name] = None
+        if len(self.names_seen) <= MAX_NAMED:
+            # Calls that do the same can have different names: `: one` and `: two` both do nothing.
+            self.names_seen[call.name] = None
 
     @property
     def names(self) -> str:

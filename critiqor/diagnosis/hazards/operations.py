@@ -55,6 +55,9 @@ _SQL = re.compile(
     r"[`\"\[]?([\w.$-]+)",
     re.IGNORECASE,
 )
+_ROLLED_BACK = re.compile(r"\bROLLBACK(?:\s+(?:TRANSACTION|WORK))?\s*;?[\s\"'`)}\]]*$", re.IGNORECASE)
+"""The end of statements that are undone, such as those of a trial."""
+_MOVED = re.compile(r"\bRETURNING\b[^;]{0,400}\bINSERT\s+INTO\b", re.IGNORECASE)
 _SQL_UPDATE = re.compile(r"\bUPDATE\s+[`\"\[]?([\w.$-]+)[`\"\]]?\s+SET\s", re.IGNORECASE)
 UPDATE_OF_ALL = "UPDATE without WHERE"
 """How a statement overwrites a column of all rows."""
@@ -286,8 +289,12 @@ def _of_docker(words: tuple[str, ...], plain: tuple[str, ...]) -> Iterator[Opera
 
 
 def _of_sql(text: str) -> Iterator[Operation]:
+    if _ROLLED_BACK.search(text):
+        return
     for match in _SQL.finditer(text):
         words = match[0].split()
+        if words[0].upper() == "DELETE" and _MOVED.search(text, match.end()):
+            continue  # the rows are in the other table
         statement = " ".join(words[:2]).upper() if words[0].upper() != "TRUNCATE" else "TRUNCATE"
         rest = text[match.end() : match.end() + 400].split(";")[0]
         wide = statement != "DELETE FROM" or not re.search(r"\bwhere\b", rest, re.IGNORECASE)

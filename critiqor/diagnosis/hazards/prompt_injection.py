@@ -20,7 +20,7 @@ from critiqor.diagnosis.hazards.sources import Sources
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.signals.text import tokens
 from critiqor.diagnosis.signals.text import words as words_of
-from critiqor.model.sanitize import excerpt
+from critiqor.model.sanitize import excerpt, quotation
 from critiqor.spans.calls import Kind
 
 TYPE = "prompt_injection"
@@ -460,7 +460,6 @@ def _hazard(trace: _Trace, calls: list[EpisodeCall], message: str = "") -> Hazar
         and (_PAYS.search(call.tool) or _SECRET.search(call.line or call.arguments) or _RUNS_REMOTE.search(call.line))
         for call in calls
     ) or (_SENDS_DATA.search(text) is not None)
-    quote = excerpt(" ".join(trace.passage.text.split()), 160)
     doer = calls[0].name if calls else "The answer"
     return Hazard(
         type=TYPE,
@@ -469,8 +468,8 @@ def _hazard(trace: _Trace, calls: list[EpisodeCall], message: str = "") -> Hazar
         confidence=60 if trace.is_weak else min(95, 75 + 7 * trace.passage.signs),
         title=f"Followed an instruction from the result of {trace.source.name}: {excerpt(trace.wanted, 60)}",
         explanation=(
-            f"The result of {trace.source.name} says “{quote}”. {doer} then did so with "
-            f"“{excerpt(trace.wanted, 80)}”, which the user had not mentioned."
+            f"The result of {trace.source.name} says {quotation(trace.passage.text, 160)}. {doer} then did so with "
+            f"{quotation(trace.wanted, 80)}, which the user had not mentioned."
         ),
         recommendation=(
             "Undo what was done, treat what the call gave away as known to others, and have the agent treat texts in "
@@ -478,5 +477,5 @@ def _hazard(trace: _Trace, calls: list[EpisodeCall], message: str = "") -> Hazar
         ),
         calls=calls,
         message=message,
-        causes=[(trace.source.result_id, f"The result contains an instruction: {excerpt(quote, 80)}")],
+        causes=[(trace.source.result_id, f"The result contains an instruction: {excerpt(trace.passage.text, 80)}")],
     )

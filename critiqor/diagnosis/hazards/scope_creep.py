@@ -15,7 +15,7 @@ from critiqor.diagnosis.hazards.session_history import agreed_text
 from critiqor.diagnosis.hazards.words import words
 from critiqor.diagnosis.signals.text import tokens
 from critiqor.model import Severity
-from critiqor.model.sanitize import excerpt
+from critiqor.model.sanitize import excerpt, quotation
 from critiqor.spans.calls import Kind
 
 TYPE = "scope_creep"
@@ -239,7 +239,7 @@ def _creep(episode: Episode, calls: list[EpisodeCall], *, what: str, severity: S
         severity=severity,
         confidence=65,
         title=f"Changed more than was asked for: {excerpt(what, 80)}",
-        explanation=f"The request was “{excerpt(episode.request, 100)}”. The agent also made: {what}. {after}",
+        explanation=f"The request was {quotation(episode.request, 100)}. The agent also made: {what}. {after}",
         recommendation="Have the agent propose further changes instead of making them, and undo unwanted ones.",
         calls=calls,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from critiqor.diagnosis.results.json_answers import decoded, leaves_of_xml, meaning_of_json
 from critiqor.diagnosis.results.lines import read_lines
@@ -35,6 +35,12 @@ _PROCESS_WORDS = frozenset(
 )
 _LIST_WORDS = frozenset(("list", "search", "find", "history", "log", "logs", "query"))
 _DRY_RUN = re.compile(r'"(?:dry_?run|preview_?only|validate_?only|simulate|what_?if)":(?:true|"true")', re.IGNORECASE)
+_SQL_CHANGE = re.compile(
+    r'"(?:sql|query|statement|stmt|queries|statements)":\[?"(?:[^"\\]|\\.){0,400}?(?<![\w.])'
+    r"(?:update|insert\s+into|delete\s+from|merge\s+into|alter\s+\w+|create\s+\w+|drop\s+\w+|truncate|copy)\s",
+    re.IGNORECASE,
+)
+"""A statement that changes a database, in the arguments of a tool."""
 _MAX_STATEMENT = 400
 """Maximum number of characters of an answer of a lookup that is a statement about the call and no content."""
 _MAX_OPENING = 600
@@ -53,6 +59,8 @@ def meaning_of_answer(tool: str, arguments: str, text: str, reported_failure: bo
         said = meaning_of_json(value, text, parts, lookup=is_lookup, arguments=arguments)
         if said.state == "unknown" and isinstance(value, dict) and len(value) <= 4:
             said = _message(value, text, is_lookup)
+    elif _SQL_CHANGE.search(arguments):
+        said = read_lines(text, _database_rules()) or UNKNOWN
     else:
         said = _statement(text, is_lookup or kind is Kind.LOOKUP)
     if reported_failure and said.state != "failure":
@@ -95,6 +103,13 @@ def _statement(text: str, is_lookup: bool) -> Meaning:
         end = text.find("\n", first, first + _MAX_OPENING)
         end = min(size, first + _MAX_OPENING) if end < 0 else end
     return read_lines(text, _rules(is_lookup), limit=end) or UNKNOWN
+
+
+@cache
+def _database_rules() -> RuleSet:
+    """Return the rules for the answer to a statement: tools pass on what the client of the database prints."""
+    databases = rules_for("psql", "mysql", "mariadb", "sqlite3", "mongosh").rules
+    return short_set((*databases, *rules_for(ANY_ANSWER).rules))
 
 
 @lru_cache(maxsize=2)

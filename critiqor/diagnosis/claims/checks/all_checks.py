@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from critiqor.diagnosis.claims.checked import CheckedClaim
 from critiqor.diagnosis.claims.checks.actions import check_actions
+from critiqor.diagnosis.claims.checks.adjustments import check_adjustments
 from critiqor.diagnosis.claims.checks.completeness import check_completeness
 from critiqor.diagnosis.claims.checks.confirmations import check_confirmations
 from critiqor.diagnosis.claims.checks.failures import check_failures
@@ -35,6 +36,7 @@ def check_episode(episode: Episode) -> list[CheckedClaim]:
         lambda: check_failures(episode),
         lambda: check_recipients(episode),
         lambda: check_targets(episode, evidence),
+        lambda: check_adjustments(episode),
         lambda: check_figures(episode, evidence),
         lambda: check_sources(episode, evidence),
         lambda: check_quotations(episode, evidence),

@@ -24,7 +24,7 @@ from critiqor.diagnosis.signals.errors import error_line
 from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.diagnosis.signals.tool_calls import likeness_of_calls
 from critiqor.model import ClaimKind, Severity
-from critiqor.model.sanitize import excerpt
+from critiqor.model.sanitize import excerpt, quotation
 from critiqor.spans.calls import Kind
 
 TYPE = "false_success_claim"
@@ -286,7 +286,7 @@ def _checked(call: EpisodeCall, claim: _Statement, *, is_last: bool) -> CheckedC
     kind: ClaimKind = "check" if call.is_check else "action"
     certain = call.is_check or call.kind is Kind.ACTION or is_last
     severity: Severity = "critical" if call.is_check and not unfinished else "high" if certain else "medium"
-    said = excerpt(claim.text.text[start:end], 80)
+    said = quotation(claim.text.text[start:end], 80)
     is_about = claim.is_about_call
     if not is_about and severity == "critical":
         severity = "high"
@@ -306,7 +306,7 @@ def _checked(call: EpisodeCall, claim: _Statement, *, is_last: bool) -> CheckedC
             severity=severity,
             confidence=85 if certain else 70,
             title=title,
-            explanation=f"The answer says “{said}”. The recorded result: {what}. No later call repaired it, and no "
+            explanation=f"The answer says {said}. The recorded result: {what}. No later call repaired it, and no "
             "message admits it.",
             recommendation=f"Have the agent look at the result of {call.name} before it reports, and report a failure "
             "as one.",

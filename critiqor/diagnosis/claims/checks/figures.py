@@ -6,6 +6,8 @@ import re
 from functools import cached_property
 from itertools import accumulate
 
+import msgspec
+
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
@@ -18,7 +20,7 @@ from critiqor.diagnosis.claims.recorded.slips import is_slip
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value, word_numbers
 from critiqor.model import ClaimStatus, Severity
-from critiqor.model.sanitize import excerpt
+from critiqor.model.sanitize import excerpt, quotation
 from critiqor.spans.calls import Kind
 
 TYPE = "misreported_value"
@@ -203,7 +205,7 @@ class _Check:
             severity="high",
             confidence=80,
             title=f"Reported {excerpt(value.text, 30)} for {name}, which is the value of {owner}",
-            explanation=f"The text says “{excerpt(stance.statement.text, 100)}”. {own.call.name} printed "
+            explanation=f"The text says {quotation(stance.statement.text, 100)}. {own.call.name} printed "
             f"{excerpt(own.text, 30)} for {name}.",
             recommendation="Have the agent copy each value together with the name beside it.",
         )
@@ -336,8 +338,8 @@ class _Check:
         evidence = self._evidence
         if not evidence.is_readable or len(value.digits) < MIN_REPLACED_DIGITS or stance.is_plan:
             return None
-        if (newer := self._newer(stance, value)) is not None:
-            return self._contradicted(stance, value, f"{newer.text} later", newer.call)
+        if (outdated := self._newer(stance, value)) is not None:
+            return self._outdated(stance, value, *outdated)
         last, old = self._repeated
         if not old:
             return None
@@ -350,23 +352,34 @@ class _Check:
         replacing = [fact for fact in current if fact.call is later and fact.keys == source.keys]
         if len(replacing) != 1 or not replacing[0].number or self._compares(stance, replacing[0]):
             return None
-        return self._contradicted(stance, value, f"{replacing[0].text} later", later)
+        return self._outdated(stance, value, source, replacing[0])
 
-    def _newer(self, stance: Stance, value: Value) -> Fact | None:
-        """Return what a later look shows for the same thing, if a value was only shown by earlier ones."""
+    def _outdated(self, stance: Stance, value: Value, source: Fact, newer: Fact) -> CheckedClaim:
+        """Return a claim with the value of an earlier result, which a later one replaced."""
+        claim = self._contradicted(stance, value, f"{newer.text} later", newer.call)
+        claim.calls.append(source.call)
+        if claim.problem is not None:
+            before, after = excerpt(source.text, 30), excerpt(newer.text, 30)
+            printed = f"{source.call.name} printed {before} before, and {after} later: the reported value is outdated."
+            why = f"The text says {quotation(stance.statement.text, 100)}. {printed}"
+            claim.problem = msgspec.structs.replace(claim.problem, explanation=why)
+        return claim
+
+    def _newer(self, stance: Stance, value: Value) -> tuple[Fact, Fact] | None:
+        """Return the last result that shows a value, and what a later look shows for the same thing instead."""
         stated = [fact for fact in self._evidence.facts if _states(value, fact)]
         sources = [fact for fact in stated if fact.is_structured and any(map(_NAME.search, fact.names))]
         if not sources or len(sources) < len(stated) or self._evidence.requested.states(value):
             return None
-        newer: list[Fact] = []
+        newer: list[tuple[Fact, Fact]] = []
         for source in sources:
             later = [fact for fact in self._evidence.facts if _is_same_measure(fact, source)]
             own = [fact for fact in later if fact.call is source.call]
             latest = [fact for fact in later if fact.call is later[-1].call]
             if len(own) != 1 or len(latest) != 1 or latest[0].call is source.call:
                 return None
-            newer.append(latest[0])
-        return newer[-1] if not self._compares(stance, newer[-1]) else None
+            newer.append((source, latest[0]))
+        return newer[-1] if not self._compares(stance, newer[-1][1]) else None
 
     @cached_property
     def _repeated(self) -> tuple[dict[tuple[str, str], EpisodeCall], set[int]]:
@@ -426,7 +439,7 @@ class _Check:
     def _contradicted(
         self, stance: Stance, value: Value, recorded: str, call: EpisodeCall, severity: Severity = "high"
     ) -> CheckedClaim:
-        said = excerpt(stance.statement.text, 100)
+        said = quotation(stance.statement.text, 100)
         claim = self._claim(value, "contradicted", f"{call.name} printed {recorded}", [call])
         claim.problem = Problem(
             type=TYPE,
@@ -434,7 +447,7 @@ class _Check:
             severity=severity,
             confidence=75,
             title=f"Reported {excerpt(value.text, 30)}, but {call.name} printed {excerpt(recorded, 30)}",
-            explanation=f"The text says “{said}”. That value was not recorded and does not follow from the recording.",
+            explanation=f"The text says {said}. That value was not recorded and does not follow from the recording.",
             recommendation="Have the agent copy values from the output that it reports on.",
         )
         return claim

@@ -15,7 +15,7 @@ from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.claims.values import values_in, word_numbers
 from critiqor.diagnosis.signals.text import decode_json
 from critiqor.diagnosis.signals.tool_calls import likeness_of_calls
-from critiqor.model.sanitize import excerpt
+from critiqor.model.sanitize import quotation
 from critiqor.spans.calls import Kind
 
 TYPE = "unsupported_claim"
@@ -196,7 +196,7 @@ def _incomplete(episode: Episode, rest: _Remainder, start: int, end: int) -> Che
             severity="high",
             confidence=75,
             title=f"Spoke of everything, but read only a part of what {call.name} found",
-            explanation=f"The answer says “{excerpt(answer.text[start:end], 100)}”. The result says that there is "
+            explanation=f"The answer says {quotation(answer.text[start:end], 100)}. The result says that there is "
             f"more{how_many}, which no call requested.",
             recommendation="Have the agent read all pages, or say how many it has read.",
         ),

@@ -15,7 +15,7 @@ from critiqor.diagnosis.claims.destinations.replaced_values import ENVIRONMENTS,
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import weekdays_in, weekdays_of_dates
 from critiqor.diagnosis.claims.speech import Stance
-from critiqor.model.sanitize import excerpt
+from critiqor.model.sanitize import excerpt, quotation
 from critiqor.spans.calls import Kind
 
 TYPE = "wrong_target"
@@ -272,7 +272,7 @@ def _checked(
     answer: EpisodeText, stance: Stance | None, call: EpisodeCall, kind: str, used: str, wanted: str
 ) -> CheckedClaim:
     start, end = claim_on(answer, stance)
-    said = excerpt(answer.text[start:end], 100)
+    said = quotation(answer.text[start:end], 100)
     return CheckedClaim(
         text=answer,
         start=start,
@@ -287,7 +287,7 @@ def _checked(
             severity="high",
             confidence=75,
             title=f"{call.name} used {used} instead of {wanted}",
-            explanation=f"{wanted} was meant, but the call used {used}. The answer says “{said}”.",
+            explanation=f"{wanted} was meant, but the call used {used}. The answer says {said}.",
             recommendation=f"Have the agent compare the target of {call.name} with what was asked before it acts.",
         ),
     )
