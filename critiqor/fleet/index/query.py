@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -12,12 +13,14 @@ from critiqor.model.timestamps import iso_from_ms
 
 RunOrder = Literal["created", "trust", "cost", "events"]
 """The newest, the lowest trust, the highest cost or the most events first."""
-_ORDERS: dict[RunOrder, str] = {
-    "created": "r.created_ms DESC, r.id",
-    "trust": "r.trust IS NULL, r.trust, r.created_ms DESC, r.id",
-    "cost": "r.cost_usd IS NULL, r.cost_usd DESC, r.created_ms DESC, r.id",
-    "events": "r.events DESC, r.created_ms DESC, r.id",
+_NEWEST = "r.created_ms DESC, r.id"
+_ORDERS: dict[RunOrder, tuple[str, str]] = {
+    "created": (_NEWEST, "r.created_ms, r.id DESC"),
+    "trust": (f"r.trust IS NULL, r.trust, {_NEWEST}", f"r.trust IS NULL, r.trust DESC, {_NEWEST}"),
+    "cost": (f"r.cost_usd IS NULL, r.cost_usd DESC, {_NEWEST}", f"r.cost_usd IS NULL, r.cost_usd, {_NEWEST}"),
+    "events": (f"r.events DESC, {_NEWEST}", f"r.events, {_NEWEST}"),
 }
+"""Each order and its opposite; what is unknown comes last in both."""
 _GLOB = frozenset("*?[")
 
 
@@ -42,7 +45,13 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The latest beginning of a run, in milliseconds since 1970, exclusive. Statistics count whole days."""
     failure_type: str | None = None
     """A failure type that a run must have."""
+    model: str | None = None
+    """A model that a run must have called."""
+    version: str | None = None
+    """The version of OpenClaw."""
     sort: RunOrder = "created"
+    reverse: bool = False
+    """Whether the opposite order is wanted."""
     limit: int = 100
     offset: int = 0
 
@@ -58,7 +67,10 @@ def where(base: Base, query: RunQuery, *, by_day: bool = False) -> Where:
     """Return the condition of a query; `by_day` uses an index that has the day, but not the time."""
     conditions: list[str] = ["r.is_current"]
     parameters: list[Any] = []
-    exact = (("r.tenant", base.tenant), ("r.tenant", query.tenant), ("r.agent", query.agent_id))
+    if base.shown is not None:
+        conditions.append(one_of("r.tenant", base.shown))
+        parameters += base.shown
+    exact = (("r.tenant", query.tenant), ("r.agent", query.agent_id), ("r.openclaw_version", query.version))
     for column, wanted in exact:
         if wanted is not None:
             conditions.append(f"{column} = ?")
@@ -69,7 +81,7 @@ def where(base: Base, query: RunQuery, *, by_day: bool = False) -> Where:
             conditions.append(condition)
             parameters.append(parameter)
     if query.verdicts:
-        conditions.append(f"r.verdict IN ({', '.join('?' * len(query.verdicts))})")
+        conditions.append(one_of("r.verdict", query.verdicts))
         parameters += query.verdicts
     for sign, moment in ((">=", query.since_ms), ("<", query.until_ms)):
         if moment is not None:
@@ -87,6 +99,9 @@ def where(base: Base, query: RunQuery, *, by_day: bool = False) -> Where:
     if query.failure_type is not None:
         conditions.append(f"EXISTS (SELECT 1 FROM findings f WHERE {_same_run('f')} AND f.type = ?)")
         parameters.append(query.failure_type)
+    if query.model is not None:
+        conditions.append(f"EXISTS (SELECT 1 FROM costs m WHERE {_same_run('m')} AND m.model = ?)")
+        parameters.append(query.model)
     return Where(" AND ".join(conditions), parameters)
 
 
@@ -94,6 +109,11 @@ def _same_run(table: str) -> str:
     return f"{table}.tenant = r.tenant AND {table}.run_id = r.id"
 
 
-def order(sort: RunOrder) -> str:
+def one_of(column: str, values: Sequence[str]) -> str:
+    """Return the condition that a column has one of some values."""
+    return f"{column} = ?" if len(values) == 1 else f"{column} IN ({', '.join('?' * len(values))})"
+
+
+def order(query: RunQuery) -> str:
     """Return the order of a list."""
-    return _ORDERS[sort]
+    return _ORDERS[query.sort][query.reverse]
