@@ -77,7 +77,9 @@ def make_fleet(folder: Path, made: dict[str, str]) -> dict[str, str]:
     """A store with some of the runs, and an index with more of them. Its addresses, and the host of a structure."""
     fleet, now = StoredFleet(folder), now_ms()
     fleet.push(folder / "runs", made["claim"], made["misreporting"], host="build-7")
-    fleet.push(folder / "runs", made["circles"], made["hostile"], host="desk")
+    other = Runs(folder / "other")
+    hostile = "".join((*MARKUP.values(), *CONTROLS.values()))
+    fleet.push(other.folder, failing_tests(other, hostile, agent_id=hostile), host="desk")
     [structure] = fleet.push(folder / "runs", made["shared"], content="structure")
     for number in range(120):
         verdict = ("ready", "review", "unsafe", "unknown")[number % 4]

@@ -74,7 +74,7 @@ export const OTHER_RUNS = [
   ...["", "/diagnosis", "/timeline", "/cost", "/playbook", "/trust"].map((page) => `/runs/${runs.broken}${page}`),
   `/runs/${runs.shared}/trust`,
   ...["", "/conversation", "/sessions"].map((page) => `/fleet/runs/build-7/${runs.misreporting}${page}`),
-  ...["", "/diagnosis", "/conversation"].map((page) => `/fleet/runs/desk/${runs.hostile}${page}`),
+  ...["", "/diagnosis", "/conversation"].map((page) => `/fleet/runs/desk/run_001${page}`),
 ];
 
 /** Addresses that are errors, with their status. */
