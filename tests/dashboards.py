@@ -8,6 +8,7 @@ from typing import Any
 from starlette.testclient import TestClient
 from support import Runs, attached, recorded
 
+from critiqor.dashboard.fleet.source import Fleet
 from critiqor.dashboard.pages import site
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.web.application import application
@@ -22,8 +23,8 @@ BEGIN = 1_794_000_000_000
 class Dashboard:
     """The application of a runs folder, and browsers that hold its link or do not."""
 
-    def __init__(self, runs: Runs, *tenants: str) -> None:
-        self.site = Site(RunStore(runs.folder), PORT)
+    def __init__(self, runs: Runs, *tenants: str, fleet: Fleet | None = None) -> None:
+        self.site = Site(RunStore(runs.folder), PORT, fleet=fleet)
         self.app = application(self.site)
         self._token = self.site.access.admit(*(tenants or ("default",)))
 

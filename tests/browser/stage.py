@@ -18,8 +18,10 @@ sys.path.insert(0, str(HERE.parent))
 from conversations import HELPER, MAIN, OTHER, misreporting_run  # noqa: E402
 from dashboards import failing_tests  # noqa: E402
 from diagnosed import store  # noqa: E402
+from fleet_entries import DAY_MS, entry, finding  # noqa: E402
 from hostile import CONTROLS, MARK, MARKUP, hostile_run  # noqa: E402
 from large import large_diagnosis  # noqa: E402
+from stored_fleet import StoredFleet  # noqa: E402
 from support import Runs, run_critiqor, wait_until  # noqa: E402
 
 from critiqor.lab.model.model_script import ToolUse  # noqa: E402
@@ -28,6 +30,8 @@ from critiqor.lab.runners.runner import Runner  # noqa: E402
 from critiqor.lab.scenario import Expectation, ModelStep, Scenario, Turn  # noqa: E402
 from critiqor.lab.scenario_file import select_scenarios, shipped_scenarios  # noqa: E402
 from critiqor.live.recording import LiveRecording  # noqa: E402
+from critiqor.model.diagnosis import READINESSES  # noqa: E402
+from critiqor.model.timestamps import now_ms  # noqa: E402
 from critiqor.run.store import Run  # noqa: E402
 from critiqor.session import abort_session  # noqa: E402
 
@@ -70,6 +74,35 @@ def make_runs(folder: Path) -> dict[str, str]:
     return made
 
 
+def make_fleet(folder: Path, made: dict[str, str]) -> dict[str, str]:
+    """A store with some of the runs, and an index with more of them. Its addresses, and the host of a structure."""
+    fleet, now = StoredFleet(folder), now_ms()
+    fleet.push(folder / "runs", made["claim"], made["misreporting"], host="build-7")
+    other = Runs(folder / "other")
+    hostile = "".join((*MARKUP.values(), *CONTROLS.values()))
+    fleet.push(other.folder, failing_tests(other, hostile, agent_id=hostile), host="desk")
+    [structure] = fleet.push(folder / "runs", made["shared"], content="structure")
+    for number in range(120):
+        found = [finding(f"kind_{number % 5}")] if number % 3 == 0 else []
+        fleet.add(
+            entry(
+                f"build-{number % 30}",
+                f"run_{number:03}",
+                *found,
+                verdict=READINESSES[number % 4],
+                agent_id=f"agent-{number % 6}",
+                created_ms=now - number * DAY_MS // 5,
+                openclaw=f"2026.{9 + number % 3}.1",
+                model=f"model-{number % 4}",
+                trust=number % 101,
+            )
+        )
+    for number, text in enumerate((*MARKUP.values(), *CONTROLS.values())):
+        fleet.add(entry(text, f"run_{number}{text}", finding(text[:300]), agent_id=text, created_ms=now, request=text))
+    tenants = {"structure_tenant": structure.metadata.tenant_id, "structure_host": structure.host_id}
+    return {"store": fleet.store_url, "index": fleet.index_url, **tenants}
+
+
 def record_another(folder: Path, number: int) -> tuple[threading.Thread, dict[str, str]]:
     """An agent that is being recorded, and that goes on when there is a file."""
     runs = Runs(folder / "runs")
@@ -99,9 +132,11 @@ def record_another(folder: Path, number: int) -> tuple[threading.Thread, dict[st
 
 def main(folder: Path) -> None:
     made = make_runs(folder)
+    fleet = make_fleet(folder, made)
     hostile = [f"agent:{text}"[:300] for text in (MARKUP["script_end"], MARKUP["attribute"], CONTROLS["override"])]
     sessions = {"sessions": [MAIN, HELPER, OTHER], "hostile_sessions": hostile}
-    print(json.dumps({"runs": made, "mark": MARK, "markup": MARKUP, "controls": CONTROLS, **sessions}), flush=True)
+    texts = {"mark": MARK, "markup": MARKUP, "controls": CONTROLS}
+    print(json.dumps({"runs": made, "fleet": fleet, **texts, **sessions}), flush=True)
     playing: list[tuple[threading.Thread, dict[str, str]]] = []
     for _ in sys.stdin:
         playing.append(record_another(folder, len(playing)))

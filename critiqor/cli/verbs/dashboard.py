@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.options import json_option, runs_dir_option, tenants_option
+from critiqor.cli.options import fleet_option, index_option, json_option, runs_dir_option, store_option, tenants_option
 from critiqor.cli.output import answer, say
+from critiqor.errors import UsageError
 
 if TYPE_CHECKING:
+    from critiqor.dashboard.fleet.source import Fleet
     from critiqor.dashboard.web.serving import ServedDashboard
 
 
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     help="Require a link for every page, even for public runs; mandatory if other machines can reach --host.",
 )
 @click.option("--no-browser", is_flag=True, help="Only print the link.")
+@fleet_option
+@index_option
+@store_option
 @json_option
 def dashboard(
     run: str | None,
@@ -42,13 +47,18 @@ def dashboard(
     port: int | None,
     requires_token: bool,
     no_browser: bool,
+    fleet: bool,
+    index_url: str | None,
+    store_url: str | None,
     as_json: bool,
 ) -> None:
     """Show the runs of this folder, or RUN, in a browser.
 
-    The dashboard can be opened only on this machine, with the printed link, until you press Ctrl+C.
+    The dashboard can be opened only on this machine, with the printed link, until you press Ctrl+C. With --fleet, it
+    begins with the runs of all hosts, RUN is HOST/RUN, and the runs of this folder are still in it.
 
     \b
+    critiqor dashboard --fleet                                        the runs of all hosts
     critiqor dashboard --tenant ours --tenant theirs                  the runs of both
     critiqor dashboard --host 192.168.1.5 --require-token             from other machines too, over plain HTTP
     """
@@ -64,5 +74,25 @@ def dashboard(
             open_link(opening.link)
 
     serve(
-        RunStore(runs_dir), opened, run_id=run, tenants=tenant_id, host=host, port=port, requires_token=requires_token
+        RunStore(runs_dir),
+        opened,
+        run_id=run,
+        tenants=tenant_id,
+        host=host,
+        port=port,
+        requires_token=requires_token,
+        fleet=_fleet(index_url, store_url, is_wanted=fleet),
     )
+
+
+def _fleet(index_url: str | None, store_url: str | None, *, is_wanted: bool) -> Fleet | None:
+    if not is_wanted:
+        if index_url or store_url:
+            message = f"{'--index' if index_url else '--store'} has no effect without --fleet"
+            raise UsageError(message, fix="critiqor dashboard --fleet")
+        return None
+    from critiqor.dashboard.fleet.source import Fleet
+    from critiqor.fleet.settings import read_fleet
+
+    settings = read_fleet()
+    return Fleet(index_url or settings.index, store_url or settings.store)

@@ -68,11 +68,22 @@ class ShownRun(NamedTuple):
     """The first words of the message that it answers; empty if it is not known."""
 
 
+class StoredPlace(NamedTuple):
+    """Where a run of another machine comes from. Its pages change nothing."""
+
+    name: str
+    """`HOST/RUN@DIGITS`."""
+    address: str
+    """Address of its overview."""
+
+
 class RunPageData:
     """The data of the pages of one run, as one viewer may see it."""
 
-    def __init__(self, view: RunView, indexes: IndexCache) -> None:
+    def __init__(self, view: RunView, indexes: IndexCache, stored: StoredPlace | None = None) -> None:
         self.view = view
+        self.stored = stored
+        """None for a run of the runs folder."""
         self._indexes = indexes
         self._index: EventIndex | None = None
         self.run_id = view.run_id
@@ -87,7 +98,17 @@ class RunPageData:
             self.undiagnosed = Undiagnosed(message, view.problem.fix)
         else:
             self.diagnosis, self.verdict = view.diagnosis, view.verdict
-        self.addresses = RunAddresses(self.run_id, self.findings, has_lines=not self.is_anonymous)
+        self.addresses = RunAddresses(
+            self.run_id,
+            self.findings,
+            has_lines=not self.is_anonymous,
+            overview=stored.address if stored is not None else None,
+        )
+
+    @property
+    def name(self) -> str:
+        """The name of the run, with its host if it is one of another machine."""
+        return self.run_id if self.stored is None else self.stored.name.partition("@")[0]
 
     @property
     def is_live(self) -> bool:
@@ -312,7 +333,12 @@ class RunPageData:
     def _broken(self, error: OSError) -> BrokenRecordError:
         # Errors of the system name a path, which is left out.
         message = f"the evidence of {self.run_id} was changed after sealing: {error.strerror}"
-        return BrokenRecordError(message, fix=f"critiqor verify {self.run_id}")
+        return BrokenRecordError(message, fix=self.verify_command)
+
+    @property
+    def verify_command(self) -> str:
+        """The command that finds what was changed in its files."""
+        return f"critiqor verify {self.run_id}" if self.stored is None else f"critiqor pull {self.stored.name}"
 
     def _shown(self, each: Numbered) -> Numbered:
         return Numbered(each.number, self.shown_event(each.event))

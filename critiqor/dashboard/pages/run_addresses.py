@@ -44,8 +44,10 @@ def _needs_prefix(key: str) -> bool:
 class RunAddresses:
     """The addresses of one run, for links on its pages."""
 
-    def __init__(self, run_id: str, findings: Sequence[Finding] = (), *, has_lines: bool = True) -> None:
-        self._run = f"/runs/{run_id}"
+    def __init__(
+        self, run_id: str, findings: Sequence[Finding] = (), *, has_lines: bool = True, overview: str | None = None
+    ) -> None:
+        self._run = overview or f"/runs/{run_id}"
         self._has_lines = has_lines
         """Whether lines of OpenClaw's timeline have pages."""
         self._places = {finding.id: place for place, finding in enumerate(findings)}

@@ -21,21 +21,29 @@ INDEXED_AT_ONCE = 20
 """Number of new runs that one request adds to the index."""
 
 
-class FoundEvent(NamedTuple):
-    """A matching event."""
+class FoundText(NamedTuple):
+    """A text with a match."""
 
-    event: Event
     address: str
-    """Its place in the conversation."""
+    """Its place in the run."""
     text: str
+    event: Event | None = None
+    """The event that it comes from."""
+    kind: str = ""
+    """What it is, if no event is known."""
 
 
 class FoundRun(NamedTuple):
     """A run with matches."""
 
-    row: RunRow
+    name: str
+    address: str
+    readiness: str | None
+    created_at: str
+    about: str
+    """What the run is about."""
     matches: int
-    events: list[FoundEvent]
+    texts: list[FoundText]
 
 
 class SearchPage:
@@ -56,10 +64,13 @@ class SearchPage:
         except CritiqorError as error:
             problem = error  # what is indexed already is found
         found = [_found(hits, rows[hits.run_id], text) for hits in self._index.find(text, rows.keys())]
-        found.sort(key=lambda each: each.row.created_at, reverse=True)
+        found.sort(key=lambda each: each.created_at, reverse=True)
         return self._site.page(
             request,
             "search.html",
+            is_fleet=False,
+            action="/search",
+            label="Words of a message, a command or a result",
             text=text,
             found=found[:MAX_RUNS],
             total=len(found),
@@ -71,8 +82,8 @@ class SearchPage:
 
 def _found(hits: RunHits, row: RunRow, text: str) -> FoundRun:
     addresses = RunAddresses(row.run_id)
-    events = [
-        FoundEvent(event, addresses.session(event.session_key, event.event_id), matching_excerpt(event, text))
+    texts = [
+        FoundText(addresses.session(event.session_key, event.event_id), matching_excerpt(event, text), event)
         for event in hits.events
     ]
-    return FoundRun(row, hits.matches, events)
+    return FoundRun(row.run_id, addresses.page(), row.readiness, row.created_at, row.task, hits.matches, texts)

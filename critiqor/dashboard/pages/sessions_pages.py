@@ -50,6 +50,7 @@ class SessionsPages:
             rows = with_words(conversations, rows)
         values = self._values(request, rows, wanted, data.addresses.page("sessions"))
         values["rows"] = with_words(conversations, values["rows"])
+        values["addresses"] = {data.run_id: data.addresses}
         return self._site.page(
             request,
             "sessions.html",

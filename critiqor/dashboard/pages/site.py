@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from starlette.exceptions import HTTPException
@@ -34,8 +34,13 @@ from critiqor.model.formatting import (
     format_session,
     format_trust,
 )
+from critiqor.model.timestamps import iso_from_ms
 from critiqor.privacy.visibility import Viewer
 from critiqor.run.store import RunStore
+
+if TYPE_CHECKING:
+    from critiqor.dashboard.fleet.source import Fleet
+    from critiqor.dashboard.fleet.stored_runs import OpenedRun
 
 PACKAGE_FOLDER = Path(__file__).parent.parent
 LOOPBACK_ADDRESS = resolve_host(LOOPBACK)
@@ -58,9 +63,17 @@ class Site:
     """The dashboard of one runs folder."""
 
     def __init__(
-        self, store: RunStore, port: int, place: BindAddress = LOOPBACK_ADDRESS, *, is_token_required: bool = False
+        self,
+        store: RunStore,
+        port: int,
+        place: BindAddress = LOOPBACK_ADDRESS,
+        *,
+        is_token_required: bool = False,
+        fleet: Fleet | None = None,
     ) -> None:
         self.store = store
+        self.fleet = fleet
+        """The runs of many machines; None if only those of the folder are shown."""
         self.port = port
         self.place = place
         self.catalog = RunCatalog(store)
@@ -92,6 +105,9 @@ class Site:
 
     def run_data(self, request: Request) -> RunPageData:
         """Return the data of the run that a page is about, as the viewer may see it."""
+        stored: OpenedRun | None = getattr(request.state, "stored_run", None)
+        if stored is not None:
+            return stored.page_data(self.user(request))
         view = self.catalog.open(request.path_params["run_id"], self.viewer(request))
         return RunPageData(view, self.indexes)
 
@@ -102,11 +118,16 @@ class Site:
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Render a page, with the values that the frame around it needs."""
         viewer: Viewer | None = request.state.viewer
+        data: RunPageData | None = values.pop("run_data", None)
+        is_user = viewer is not None and viewer.is_user
+        is_local = data is None or data.stored is None
         frame = {
-            "is_user": viewer is not None and viewer.is_user,
+            "is_user": is_user,
+            "may_change": is_user and is_local,
+            "has_fleet": self.fleet is not None,
             "tenant": ", ".join(sorted(viewer.tenants)) if viewer is not None else None,
-            "run_data": values.pop("run_data", None),
-            "run_pages": RUN_PAGES,
+            "run_data": data,
+            "run_pages": {name: label for name, label in RUN_PAGES.items() if is_local or name != "live"},
             "version": __version__,
         }
         return HTMLResponse(self._templates.get_template(template).render(**frame, **values), status_code=status)
@@ -127,6 +148,7 @@ def _environment() -> Environment:
         capitalize_first=lambda text: text[:1].upper() + text[1:],
         cost=format_cost,
         count=counted,
+        day=lambda milliseconds: iso_from_ms(milliseconds)[:10],
         duration=format_duration,
         duration_change=format_duration_change,
         event_name=event_name,

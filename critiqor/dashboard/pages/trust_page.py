@@ -53,6 +53,7 @@ class TrustPage:
         self, request: Request, data: RunPageData, *, verified: bool = False, link: str | None = None
     ) -> Response:
         is_user = self._site.viewer(request).is_user
+        may_change = is_user and data.stored is None
         coverage, problem = _captured(data)
         visibility = data.head.metadata.visibility
         return self._site.page(
@@ -65,10 +66,10 @@ class TrustPage:
             problem=problem,
             types=data.names("event_type"),
             verification=data.view.run.verify() if verified and is_user and data.is_sealed else None,
-            links=self._site.links.of_run(data.run_id) if is_user else [],
+            links=self._site.links.of_run(data.run_id) if may_change else [],
             link=link,
             reach=self._reach(),
-            may_link=is_user and visibility in _LINKED,
+            may_link=may_change and visibility in _LINKED,
             who=MEANINGS[visibility],
             meanings=MEANINGS,
             changes=data.head.visibility_changes if is_user else [],

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from critiqor.dashboard.pages.annotations_page import AnnotationsPage
@@ -24,13 +26,17 @@ from critiqor.dashboard.pages.trust_page import TrustPage
 from critiqor.dashboard.web.login import Login
 from critiqor.dashboard.web.middleware import ICON, RequestGuard
 from critiqor.errors import BrokenRecordError, CritiqorError, NoActiveSessionError, UnknownRunError, UsageError
+from critiqor.fleet.errors import FleetError, FleetUnavailableError
 from critiqor.privacy.visibility import Viewer
 
+Page = Callable[[Request], Response]
 _STATUS: dict[type[CritiqorError], int] = {
     UnknownRunError: 404,
     UsageError: 400,
     NoActiveSessionError: 409,
     BrokenRecordError: 422,
+    FleetError: 422,
+    FleetUnavailableError: 503,
 }
 
 
@@ -40,7 +46,22 @@ def application(site: Site) -> Starlette:
     annotations = AnnotationsPage(site)
     conversation, sessions = ConversationPage(site), SessionsPages(site)
     timeline, trust, live = TimelinePage(site), TrustPage(site), Live(site)
-    routes = [
+    run_pages: dict[str, Page] = {
+        "": run.overview,
+        "/conversation": conversation.main,
+        "/sessions": sessions.of_run,
+        "/sessions/{session:path}": conversation.page,
+        "/diagnosis": run.diagnosis,
+        "/timeline": timeline.page,
+        "/evidence": run.evidence,
+        "/events/{event_id}": run.event,
+        "/events/{event_id}/raw": run.raw_event,
+        "/cost": run.cost,
+        "/context": run.context,
+        "/playbook": run.playbook,
+        "/trust": trust.page,
+    }
+    routes: list[BaseRoute] = [
         Route("/", login.front),
         Route("/open", login.open),
         Route("/share/{token}", login.share),
@@ -50,24 +71,12 @@ def application(site: Site) -> Starlette:
         Route("/runs/removal", runs.removal),
         Route("/remove-runs", runs.remove, methods=["POST"]),
         Route("/compare", ComparisonPage(site).page),
-        Route("/runs/{run_id}", run.overview),
-        Route("/runs/{run_id}/conversation", conversation.main),
-        Route("/runs/{run_id}/sessions", sessions.of_run),
-        Route("/runs/{run_id}/sessions/{session:path}", conversation.page),
+        *(Route(f"/runs/{{run_id}}{end}", page) for end, page in run_pages.items()),
         Route("/sessions", sessions.of_all),
         Route("/search", SearchPage(site).page),
-        Route("/runs/{run_id}/diagnosis", run.diagnosis),
-        Route("/runs/{run_id}/timeline", timeline.page),
-        Route("/runs/{run_id}/evidence", run.evidence),
-        Route("/runs/{run_id}/events/{event_id}", run.event),
-        Route("/runs/{run_id}/events/{event_id}/raw", run.raw_event),
-        Route("/runs/{run_id}/cost", run.cost),
-        Route("/runs/{run_id}/context", run.context),
-        Route("/runs/{run_id}/playbook", run.playbook),
         Route("/runs/{run_id}/live", live.page),
         Route("/runs/{run_id}/live/stream", live.stream),
         Route("/runs/{run_id}/live/stop", live.stop, methods=["POST"]),
-        Route("/runs/{run_id}/trust", trust.page),
         Route("/runs/{run_id}/visibility/{visibility}", trust.publish, methods=["POST"]),
         Route("/runs/{run_id}/annotations", annotations.save, methods=["POST"]),
         Route("/runs/{run_id}/findings/{finding_id}/{judgement}", annotations.judge, methods=["POST"]),
@@ -76,6 +85,10 @@ def application(site: Site) -> Starlette:
         Route(ICON, _icon),
         Mount("/static", StaticFiles(directory=PACKAGE_FOLDER / "static")),
     ]
+    if site.fleet is not None:
+        from critiqor.dashboard.fleet.routes import fleet_routes  # most dashboards do not need it
+
+        routes += fleet_routes(site, site.fleet, run_pages)
 
     def error_page(request: Request, error: Exception) -> Response:
         return _error_page(site, request, error)
@@ -96,7 +109,8 @@ def _error_page(site: Site, request: Request, error: Exception) -> HTMLResponse:
     if isinstance(error, HTTPException):
         status, message = error.status_code, error.detail
     elif isinstance(error, CritiqorError):
-        status, message, fix = _STATUS.get(type(error), 500), error.message, error.fix
+        status = next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 500)
+        message, fix = error.message, error.fix
         if status not in (400, 404) and not _is_user(request):
             # Only the user may learn which file is broken, and how.
             message, fix = "This run cannot be shown.", None

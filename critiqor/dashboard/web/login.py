@@ -20,18 +20,29 @@ class Login:
         self._site = site
 
     def front(self, request: Request) -> Response:
-        """Redirect `/` to the list of runs, or to the run of a shared link."""
+        """Redirect `/` to the fleet, the list of runs, or the run of a shared link."""
         viewer = self._site.viewer(request)
-        return RedirectResponse(f"/runs/{viewer.run_id}" if viewer.run_id else "/runs", status_code=303)
+        return RedirectResponse(f"/runs/{viewer.run_id}" if viewer.run_id else self._first_page, status_code=303)
 
     def open(self, request: Request) -> Response:
         """Log in with the link that `critiqor dashboard` opened."""
         token, run_id = request.query_params.get("token", ""), request.query_params.get("run")
         if not self._is_user_token(token):
             raise HTTPException(403, INVALID)
-        if run_id is not None:
-            self._site.store.paths.run_path(run_id)  # raises if it is not a run id
-        return self._set_cookie(request, token, f"/runs/{run_id}" if run_id else "/runs")
+        return self._set_cookie(request, token, self._address(run_id) if run_id is not None else self._first_page)
+
+    def _address(self, run_id: str) -> str:
+        """Return the address of a run. Raise an error if the name is not one of a run."""
+        if self._site.fleet is not None and "/" in run_id:
+            from critiqor.fleet.reference import parse_reference
+
+            return f"/fleet/runs/{parse_reference(run_id)}"
+        self._site.store.paths.run_path(run_id)  # raises if it is not a run id
+        return f"/runs/{run_id}"
+
+    @property
+    def _first_page(self) -> str:
+        return "/runs" if self._site.fleet is None else "/fleet"
 
     def share(self, request: Request) -> Response:
         """Log in with a link to one run."""

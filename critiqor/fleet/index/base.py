@@ -84,6 +84,8 @@ class Base(Protocol):
     """Where it is, without a password."""
     tenant: str | None
     """The only tenant whose rows it shows and takes; None if there is no such restriction."""
+    shown: tuple[str, ...] | None
+    """The tenants whose rows it shows, at least one; None if it shows those of all."""
     notes: list[str]
     """What a user should know about this connection."""
     text_position: str
@@ -105,8 +107,11 @@ class Base(Protocol):
 def convert(row: Sequence[Any], kind: type[Any], columns: Sequence[str] | None = None) -> Any:
     """Return a row of a database as a struct."""
     names = columns if columns is not None else kind.__struct_fields__
-    # Not strict: SQLite has numbers for booleans.
-    return msgspec.convert(dict(zip(names, row, strict=True)), kind, strict=False)
+    try:
+        # Not strict: SQLite has numbers for booleans.
+        return msgspec.convert(dict(zip(names, row, strict=True)), kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise FleetError(f"the index has a row that no version writes: {error}", fix="critiqor fleet status") from error
 
 
 def columns_of(kind: type[Any], prefix: str) -> str:

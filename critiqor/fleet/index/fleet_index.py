@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from copy import copy
 from itertools import islice
 from types import TracebackType
 from typing import Self
@@ -72,6 +73,21 @@ class FleetIndex:
     def tenant(self) -> str | None:
         """The only tenant whose runs it shows and takes; None if it takes those of every tenant."""
         return self._base.tenant
+
+    def showing(self, tenants: Collection[str]) -> Self:
+        """Return this index with the rows of some tenants only. Close only the one that was opened.
+
+        Raises `TenantError` if it shows the rows of none of them.
+        """
+        allowed = tuple(sorted(set(tenants) if self._base.shown is None else set(tenants) & set(self._base.shown)))
+        if not allowed:
+            message = (
+                f"the index {self.address} has no rows of {', '.join(sorted(tenants)) or 'no tenant'} for its role"
+            )
+            raise TenantError(message, fix="critiqor fleet tenants list")
+        base = copy(self._base)  # with the same connections
+        base.shown = allowed
+        return type(self)(base)
 
     @property
     def notes(self) -> list[str]:
@@ -144,7 +160,7 @@ class FleetIndex:
         chosen = where(self._base, query)
         sql = (
             f"SELECT {columns_of(IndexedRun, 'r')} FROM runs r WHERE {chosen.sql} "
-            f"ORDER BY {order(query.sort)} LIMIT ? OFFSET ?"
+            f"ORDER BY {order(query)} LIMIT ? OFFSET ?"
         )
         rows = self._base.query(sql, [*chosen.parameters, query.limit, query.offset])
         return [convert(row, IndexedRun) for row in rows]
@@ -226,11 +242,11 @@ class FleetIndex:
                 found.setdefault(finding.run_id, []).append(finding)
         return found
 
-    def tenants(self, agent: str) -> list[str]:
-        """Return the tenants that have runs of an agent, by name."""
-        chosen = where(self._base, RunQuery())
-        sql = f"SELECT DISTINCT r.tenant FROM runs r WHERE {chosen.sql} AND r.agent = ? ORDER BY r.tenant"
-        return [tenant for [tenant] in self._base.query(sql, [*chosen.parameters, agent])]
+    def tenants(self, agent: str | None = None) -> list[str]:
+        """Return the tenants that have runs, or runs of an agent, by name."""
+        chosen = where(self._base, RunQuery(agent_id=agent))
+        sql = f"SELECT DISTINCT r.tenant FROM runs r WHERE {chosen.sql} ORDER BY r.tenant"
+        return [tenant for [tenant] in self._base.query(sql, chosen.parameters)]
 
     def search(self, words: str, limit: int = 100) -> list[TextHits]:
         """Return the runs with a text that contains all words, the newest first, by the rules of `critiqor search`."""

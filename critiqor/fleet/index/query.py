@@ -14,12 +14,14 @@ from critiqor.model.timestamps import iso_from_ms
 
 RunOrder = Literal["created", "trust", "cost", "events"]
 """The newest, the lowest trust, the highest cost or the most events first."""
-_ORDERS: dict[RunOrder, str] = {
-    "created": "r.created_ms DESC, r.id",
-    "trust": "r.trust NULLS LAST, r.created_ms DESC, r.id",
-    "cost": "r.cost_usd DESC NULLS LAST, r.created_ms DESC, r.id",
-    "events": "r.events DESC, r.created_ms DESC, r.id",
+_NEWEST = "r.created_ms DESC, r.id"
+_ORDERS: dict[RunOrder, tuple[str, str]] = {
+    "created": (_NEWEST, "r.created_ms, r.id DESC"),
+    "trust": (f"r.trust IS NULL, r.trust, {_NEWEST}", f"r.trust IS NULL, r.trust DESC, {_NEWEST}"),
+    "cost": (f"r.cost_usd IS NULL, r.cost_usd DESC, {_NEWEST}", f"r.cost_usd IS NULL, r.cost_usd, {_NEWEST}"),
+    "events": (f"r.events DESC, {_NEWEST}", f"r.events, {_NEWEST}"),
 }
+"""Each order and its opposite; what is unknown comes last in both."""
 _GLOB = frozenset("*?[")
 MAX_LOOKED_UP = 2000
 """Maximum number of runs that are looked up by session, tag or failure type before they are listed."""
@@ -46,7 +48,13 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The latest beginning of a run, in milliseconds since 1970, exclusive. Statistics count whole days."""
     failure_type: str | None = None
     """A failure type that a run must have."""
+    model: str | None = None
+    """A model that a run must have called."""
+    version: str | None = None
+    """The version of OpenClaw."""
     sort: RunOrder = "created"
+    reverse: bool = False
+    """Whether the opposite order is wanted."""
     limit: int = 100
     offset: int = 0
 
@@ -70,7 +78,9 @@ def where(base: Base, query: RunQuery, *, by_day: bool = False) -> Where:
     database evaluates conditions that are no plain comparisons for every row, and cannot know how many match.
     """
     found = Where("r.is_current", [])
-    exact = (("r.tenant", base.tenant), ("r.tenant", query.tenant), ("r.agent", query.agent_id))
+    if base.shown is not None:
+        found = found.and_(*_one_of("r.tenant", base.shown))
+    exact = (("r.tenant", query.tenant), ("r.agent", query.agent_id), ("r.openclaw_version", query.version))
     for column, wanted in exact:
         if wanted is not None:
             found = found.and_(f"{column} = ?", wanted)
@@ -99,14 +109,15 @@ def cost_days(base: Base, query: RunQuery) -> Where | None:
     if query != RunQuery(tenant=query.tenant, since_ms=query.since_ms, until_ms=query.until_ms):
         return None
     found = Where("c.is_current", [])
-    for tenant in (base.tenant, query.tenant):
-        if tenant is not None:
-            found = found.and_("c.tenant = ?", tenant)
+    if base.shown is not None:
+        found = found.and_(*_one_of("c.tenant", base.shown))
+    if query.tenant is not None:
+        found = found.and_("c.tenant = ?", query.tenant)
     return found.and_(*_times(query, by_day=True, table="c"))
 
 
 def _parts(base: Base, query: RunQuery) -> Where:
-    """Return the condition on the sessions, tags and findings of a run."""
+    """Return the condition on the sessions, tags, findings and models of a run."""
     found = Where("true", [])
     if query.session is not None:
         found = found.and_(*_with_part(base, "sessions", f"{base.text_position}(p.session_key, ?) > 0", query.session))
@@ -114,12 +125,14 @@ def _parts(base: Base, query: RunQuery) -> Where:
         found = found.and_(*_with_part(base, "tags", "p.tag = ?", tag))
     if query.failure_type is not None:
         found = found.and_(*_with_part(base, "findings", "p.type = ?", query.failure_type))
+    if query.model is not None:
+        found = found.and_(*_with_part(base, "costs", "p.model = ?", query.model))
     return found
 
 
 def _with_part(base: Base, table: str, condition: str, value: str) -> Where:
     """Return the condition that a run has a row in a table: the ids of the runs, if there are few."""
-    own, parameters = ("", []) if base.tenant is None else (" AND p.tenant = ?", [base.tenant])
+    own, parameters = _of_tenants(base, "p")
     sql = f"SELECT p.run_id FROM {table} p WHERE {condition}{own} LIMIT ?"
     ids = [each for [each] in base.query(sql, [value, *parameters, MAX_LOOKED_UP + 1])]
     if len(ids) <= MAX_LOOKED_UP:
@@ -129,13 +142,25 @@ def _with_part(base: Base, table: str, condition: str, value: str) -> Where:
     return Where(f"EXISTS (SELECT 1 FROM {table} p WHERE {same} AND {condition})", [value])
 
 
+def _of_tenants(base: Base, table: str) -> Where:
+    """Return what is added to a condition, so that a table shows the rows of the tenants that may be seen."""
+    if base.shown is None:
+        return Where("", [])
+    return Where(f" AND {one_of(f'{table}.tenant', base.shown)}", list(base.shown))
+
+
+def one_of(column: str, values: Sequence[str]) -> str:
+    """Return the condition that a column has one of some values."""
+    return f"{column} IN ({', '.join('?' * len(values))})" if values else "false"
+
+
 def _one_of(column: str, values: Sequence[str]) -> Where:
-    return Where(f"{column} IN ({', '.join('?' * len(values))})" if values else "false", list(values))
+    return Where(one_of(column, values), list(values))
 
 
 def _names(base: Base, column: str) -> list[str]:
     """Return all hosts or agents. There are few of them, and an index is looked at once for each."""
-    own, parameters = ("", []) if base.tenant is None else (" AND r.tenant = ?", [base.tenant])
+    own, parameters = _of_tenants(base, "r")
     first = f"SELECT min(r.{column}) FROM runs r WHERE r.is_current{own}"
     following = f"SELECT (SELECT min(r.{column}) FROM runs r WHERE r.is_current AND r.{column} > names.name{own})"
     sql = (
@@ -145,6 +170,6 @@ def _names(base: Base, column: str) -> list[str]:
     return [name for [name] in base.query(sql, parameters * 2)]
 
 
-def order(sort: RunOrder) -> str:
+def order(query: RunQuery) -> str:
     """Return the order of a list."""
-    return _ORDERS[sort]
+    return _ORDERS[query.sort][query.reverse]

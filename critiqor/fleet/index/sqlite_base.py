@@ -40,6 +40,7 @@ class SqliteBase:
     def __init__(self, file: Path, tenant: str | None = None) -> None:
         self.address = str(file)
         self.tenant = tenant
+        self.shown: tuple[str, ...] | None = None if tenant is None else (tenant,)
         self.notes: list[str] = []
         self._lock = RLock()  # the dashboard asks from several threads
         with self._errors():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from critiqor.fleet.index.base import Base, convert
-from critiqor.fleet.index.query import RunQuery, cost_days, where
+from critiqor.fleet.index.query import RunQuery, cost_days, one_of, where
 from critiqor.fleet.index.rows import DayCost, DaySummary, FailureType, HostSummary
 from critiqor.model.diagnosis import READINESSES
 
@@ -64,7 +64,7 @@ def new_failure_types(base: Base, since_ms: int) -> list[FailureType]:
     There are few types and many findings. The types are found by one look at an index for each of them, and so are
     their first findings: the time does not grow with the number of runs.
     """
-    own, parameters = ("", []) if base.tenant is None else (" AND f.tenant = ?", [base.tenant])
+    own, parameters = _own_findings(base)
     first = f"SELECT min(f.type) FROM findings f WHERE true{own}"
     following = f"SELECT (SELECT min(f.type) FROM findings f WHERE f.type > types.type{own})"
     earliest = (
@@ -81,6 +81,11 @@ def new_failure_types(base: Base, since_ms: int) -> list[FailureType]:
     return sorted((each for each in found if each is not None), key=lambda each: (-each.first_ms, each.type))
 
 
+def _own_findings(base: Base) -> tuple[str, list[str]]:
+    """Return the condition on findings of the tenants that are shown, and its parameters."""
+    return ("", []) if base.shown is None else (f" AND {one_of('f.tenant', base.shown)}", [*base.shown])
+
+
 def _failure_type(base: Base, kind: str, run_id: str, since_ms: int) -> FailureType | None:
     found = base.query(
         "SELECT f.type, f.created_ms, r.host, r.run, r.seal, r.agent, f.title "
@@ -89,7 +94,7 @@ def _failure_type(base: Base, kind: str, run_id: str, since_ms: int) -> FailureT
     )
     if not found:
         return None
-    own, parameters = ("", []) if base.tenant is None else (" AND f.tenant = ?", [base.tenant])
+    own, parameters = _own_findings(base)
     [[runs]] = base.query(
         f"SELECT count(DISTINCT f.run_id) FROM {_CURRENT_FINDINGS} WHERE f.type = ? AND r.is_current{own}",
         [kind, *parameters],

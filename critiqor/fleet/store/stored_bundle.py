@@ -108,11 +108,12 @@ def decode_diagnosis(data: bytes, manifest: Manifest, *, is_sealed: bool = True)
     return diagnosis
 
 
-def unpack_bundle(store: FleetStore, manifest: Manifest, runs_dir: Path) -> Run:
+def unpack_bundle(store: FleetStore, manifest: Manifest, runs_dir: Path, limit: int | None = None) -> Run:
     """Make the run of a bundle in a runs folder, unless it is there already. Return it.
 
-    The files are compared with the digests of manifest and seal before the run appears in the folder. Raise
-    `FleetError` if they differ, if another run has this id there, or if only structure was stored.
+    The files are compared with the digests of manifest and seal before the run appears in the folder. `limit` is the
+    most that the bundle and its files may have together, in bytes. Raise `FleetError` if they differ or are larger, if
+    another run has this id there, or if only structure was stored.
     """
     if manifest.content == "structure":
         message = f"{manifest.name} was pushed as structure: the store has no evidence of it"
@@ -124,7 +125,7 @@ def unpack_bundle(store: FleetStore, manifest: Manifest, runs_dir: Path) -> Run:
     paths.runs_dir.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
     with tempfile.TemporaryDirectory(prefix=".pull-", dir=paths.runs_dir) as folder:
         unpacked = paths_for(folder)
-        head = _unpack(store, manifest, unpacked)
+        head = _unpack(store, manifest, unpacked, limit)
         _make_record(unpacked, head)
         with exclusive(paths.lock_path):
             if _is_there(run, manifest):
@@ -157,8 +158,9 @@ def _is_there(run: Run, manifest: Manifest) -> bool:
     return False
 
 
-def _unpack(store: FleetStore, manifest: Manifest, paths: SessionPaths) -> RunHead:
+def _unpack(store: FleetStore, manifest: Manifest, paths: SessionPaths, limit: int | None) -> RunHead:
     """Fetch a bundle and write its files into an empty runs folder. Return the head of the record."""
+    _refuse_larger(manifest, 0, limit)
     run = Run(manifest.run_id, paths)
     run.folder.mkdir(mode=FOLDER_MODE)
     with tempfile.TemporaryFile(dir=paths.runs_dir) as file:
@@ -171,6 +173,7 @@ def _unpack(store: FleetStore, manifest: Manifest, paths: SessionPaths) -> RunHe
         file.seek(0)
         with _reported(store, manifest), zipfile.ZipFile(file) as archive:
             _check(archive, manifest)
+            _refuse_larger(manifest, sum(info.file_size for info in archive.infolist()), limit)
             head = _decode_head(read_member(archive, manifest, "record.json", MAX_RECORD), manifest)
             for name, place in _FILES.items():
                 if f"{manifest.run_id}/{name}" in archive.NameToInfo:
@@ -180,6 +183,12 @@ def _unpack(store: FleetStore, manifest: Manifest, paths: SessionPaths) -> RunHe
     run.evidence_path.chmod(SEALED_MODE)
     take_permanent_lock(paths.session_lock_path(run.id))
     return head
+
+
+def _refuse_larger(manifest: Manifest, content: int, limit: int | None) -> None:
+    if limit is not None and manifest.bundle_size + content > limit:
+        message = f"{manifest.name} has more than the {limit:,} bytes that are unpacked here"
+        raise FleetError(message, fix=f"critiqor pull {manifest.host_id}/{manifest.run_id}")
 
 
 def _decode_head(data: bytes, manifest: Manifest) -> RunHead:

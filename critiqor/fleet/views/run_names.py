@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from critiqor.errors import UnknownRunError, UsageError
 from critiqor.fleet.index.fleet_index import FleetIndex
 from critiqor.fleet.index.rows import IndexedRun
-from critiqor.fleet.manifest import seal_digits
 from critiqor.fleet.reference import parse_reference
 
 DIGITS = 8
@@ -18,7 +17,7 @@ DIGITS = 8
 def run_names(runs: Sequence[IndexedRun]) -> dict[str, str]:
     """Return the names of runs by the ids of their rows: `HOST/RUN`, with digits of the seal if two have that name."""
     often = Counter(run.name for run in runs)
-    return {run.id: _exact_name(run) if often[run.name] > 1 else run.name for run in runs}
+    return {run.id: exact_name(run) if often[run.name] > 1 else run.name for run in runs}
 
 
 def find_indexed(index: FleetIndex, name: str) -> IndexedRun:
@@ -29,9 +28,10 @@ def find_indexed(index: FleetIndex, name: str) -> IndexedRun:
         return found[0]
     if not found:
         raise UnknownRunError(f"there is no run {reference} in the index {index.address}", fix="critiqor runs --fleet")
-    message = f"{reference} means {len(found)} runs: {', '.join(map(_exact_name, found))}"
+    message = f"{reference} means {len(found)} runs: {', '.join(map(exact_name, found))}"
     raise UsageError(message, fix="name one of them with the digits of its seal")
 
 
-def _exact_name(run: IndexedRun) -> str:
-    return f"{run.name}@{seal_digits(run.seal)[:DIGITS]}"
+def exact_name(run: IndexedRun) -> str:
+    """Return the name of a run that means no other one: `HOST/RUN@DIGITS`."""
+    return f"{run.name}@{run.seal.removeprefix('sha256:')[:DIGITS]}"

@@ -16,6 +16,21 @@ export const firstBadEventPage = (run) => `/runs/${run}/events/${encodeURICompon
 /** The conversation of a session. */
 export const sessionPage = (run, key, query = "") => `/runs/${run}/sessions/${encodeURIComponent(key)}${query}`;
 
+/** Pages about the fleet, and those of runs in its store. */
+const FLEET = [
+  "/fleet",
+  "/fleet?days=all&version=2026.10.1",
+  "/fleet?host=nobody",
+  "/fleet/runs",
+  "/fleet/runs?host=build-*&verdict=unsafe&sort=-trust&page=1",
+  "/fleet/runs?agent=nobody",
+  "/fleet/search",
+  "/fleet/search?q=tests",
+  `/fleet/search?q=${fixtures.mark}`,
+  `/fleet/runs/${fixtures.fleet.structure_host}/${runs.shared}`,
+  ...RUN_PAGES.filter((page) => page !== "/live").map((page) => `/fleet/runs/build-7/${runs.claim}${page}`),
+];
+
 /** One address of every kind. */
 export const EVERY_PAGE = [
   "/runs",
@@ -39,6 +54,7 @@ export const EVERY_PAGE = [
   sessionPage(runs.claim, "agent:main:main", "?q=pytest"),
   sessionPage(runs.claim, "agent:main:main", `?show=problems`),
   `/runs/${runs.claim}/trust?verify=1`,
+  ...FLEET,
 ];
 
 /** Pages of other kinds of runs that differ. */
@@ -57,11 +73,15 @@ export const OTHER_RUNS = [
   ...pagesOf(runs.aborted),
   ...["", "/diagnosis", "/timeline", "/cost", "/playbook", "/trust"].map((page) => `/runs/${runs.broken}${page}`),
   `/runs/${runs.shared}/trust`,
+  ...["", "/conversation", "/sessions"].map((page) => `/fleet/runs/build-7/${runs.misreporting}${page}`),
+  ...["", "/diagnosis", "/conversation"].map((page) => `/fleet/runs/desk/run_001${page}`),
 ];
 
 /** Addresses that are errors, with their status. */
 export const REFUSALS = [
   ["/runs/run_999", 404],
+  ["/fleet/runs/build-7/run_999", 404],
+  ["/fleet/runs/build-9/run_009", 422],
   [`/runs/${runs.claim}/events/evt_nothing`, 404],
   [`/compare?run=${runs.claim}`, 400],
   ["/no/such/page", 404],

@@ -53,7 +53,9 @@ export let browser;
 
 try {
   fixtures = JSON.parse(await runsMaker.answer());
-  dashboard = start("critiqor", "dashboard", "--no-browser", "--json", "--runs-dir", join(folder, "runs"));
+  const { store, index, structure_tenant: tenant } = fixtures.fleet;
+  const fleet = ["--fleet", "--store", store, "--index", index, "--tenant", "default", "--tenant", tenant];
+  dashboard = start("critiqor", "dashboard", "--no-browser", "--json", "--runs-dir", join(folder, "runs"), ...fleet);
   let opening = "";
   while (!opening.endsWith("\n}\n")) opening += `${await dashboard.answer()}\n`;
   ({ address, link } = JSON.parse(opening).data);

@@ -24,7 +24,7 @@ export class Visitor {
     if (opens) {
       await visitor.page.goto(opens, { timeout: PATIENCE_MS });
       // The link opens a page that redirects by itself.
-      await visitor.until(() => /^\/(runs|$)/.test(new URL(visitor.page.url()).pathname));
+      await visitor.until(() => /^\/(fleet|runs|$)/.test(new URL(visitor.page.url()).pathname));
     }
     return visitor;
   }

@@ -52,6 +52,7 @@ class PostgresBase:
         with self._errors(), psycopg.connect(url, connect_timeout=CONNECT_SECONDS, autocommit=True) as connection:
             migrate(connection, self.address)
             self.tenant = self._own_tenant(connection, tenant)
+        self.shown: tuple[str, ...] | None = None if self.tenant is None else (self.tenant,)
         self._pool = ConnectionPool(
             url,
             min_size=0,
