@@ -30,6 +30,7 @@ from critiqor.lab.runners.runner import Runner  # noqa: E402
 from critiqor.lab.scenario import Expectation, ModelStep, Scenario, Turn  # noqa: E402
 from critiqor.lab.scenario_file import select_scenarios, shipped_scenarios  # noqa: E402
 from critiqor.live.recording import LiveRecording  # noqa: E402
+from critiqor.model.diagnosis import READINESSES  # noqa: E402
 from critiqor.model.timestamps import now_ms  # noqa: E402
 from critiqor.run.store import Run  # noqa: E402
 from critiqor.session import abort_session  # noqa: E402
@@ -82,11 +83,18 @@ def make_fleet(folder: Path, made: dict[str, str]) -> dict[str, str]:
     fleet.push(other.folder, failing_tests(other, hostile, agent_id=hostile), host="desk")
     [structure] = fleet.push(folder / "runs", made["shared"], content="structure")
     for number in range(120):
-        verdict = ("ready", "review", "unsafe", "unknown")[number % 4]
-        found = [finding(f"kind_{number % 5}")] if number % 3 == 0 else []
-        named = {"agent_id": f"agent-{number % 6}", "created_ms": now - number * DAY_MS // 5}
-        names = {"openclaw": f"2026.{9 + number % 3}.1", "model": f"model-{number % 4}", "trust": number % 101}
-        fleet.add(entry(f"build-{number % 30}", f"run_{number:03}", *found, verdict=verdict, **named, **names))
+        made_entry = entry(
+            f"build-{number % 30}",
+            f"run_{number:03}",
+            *([finding(f"kind_{number % 5}")] if number % 3 == 0 else []),
+            verdict=READINESSES[number % 4],
+            trust=number % 101,
+            model=f"model-{number % 4}",
+            openclaw=f"2026.{9 + number % 3}.1",
+            agent_id=f"agent-{number % 6}",
+            created_ms=now - number * DAY_MS // 5,
+        )
+        fleet.add(made_entry)
     for number, text in enumerate((*MARKUP.values(), *CONTROLS.values())):
         fleet.add(entry(text, f"run_{number}{text}", finding(text[:300]), agent_id=text, created_ms=now, request=text))
     tenants = {"structure_tenant": structure.metadata.tenant_id, "structure_host": structure.host_id}
