@@ -314,7 +314,7 @@ def test_a_bundle_with_a_hostile_name_is_refused_and_writes_nothing(
 def test_a_bundle_with_far_too_much_content_is_refused(runs: Runs, store: FleetStore, tmp_path: Path) -> None:
     manifest, archive = bundle_of(seal_small_run(runs))
     files = {each.replace("run_001", "run_666"): archive.read(each) for each in archive.namelist()}
-    bomb = forge(store, manifest, {**files, "run_666/carried.jsonl": bytes(40 << 20)})
+    bomb = forge(store, manifest, {**files, "run_666/carried.jsonl": bytes(160 << 20)})
     with pytest.raises(FleetError, match="more content"):
         unpack_bundle(store, bomb, tmp_path / "pulled")
 

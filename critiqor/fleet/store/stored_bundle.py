@@ -42,9 +42,9 @@ MAX_RECORD = 1 << 20
 MAX_DIAGNOSIS = 64 << 20
 """Largest diagnosis in bytes."""
 MAX_RATIO = 300
-"""Most bytes of content for each byte of an archive; recorded JSON is far below that."""
-MIN_ALLOWED = 16 << 20
-"""Bytes of content that an archive of any size may have."""
+"""Most bytes of content for each byte of a large archive; recorded JSON is far below that, on average."""
+MIN_ALLOWED = 128 << 20
+"""Bytes of content that an archive of any size may have: an output of one repeated letter shrinks a thousandfold."""
 _FILES = {
     "session.json": "session.json",
     "diagnosis.json": "diagnosis.json",
