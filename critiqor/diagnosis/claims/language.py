@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from contextlib import suppress
-from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -278,27 +276,3 @@ def _function_words() -> dict[str, tuple[str, ...]]:
 def small_words() -> frozenset[str]:
     """Return the function words of all languages, such as `the` and `und`."""
     return frozenset(word for language in languages().values() for word in language.function_words)
-
-
-def weekdays_in(text: str, language: Language | None = None) -> set[int]:
-    """Return the weekdays that a text names, from 1 for Monday; an English plural or genitive counts, too.
-
-    The language of a short text can be given, because it may not be recognized.
-    """
-    language = language or language_of(text)
-    known = language.weekdays if language is not None else {}
-    spoken = (word if word in known else word.rstrip("s") for word in _LETTERS.findall(normalize(text)))
-    return {known[word] for word in spoken if word in known}
-
-
-def weekdays_of_dates(text: str) -> set[int]:
-    """Return the weekdays of the dates in a text, such as 2026-05-14."""
-    days = set()
-    for match in _DATE.findall(text):
-        with suppress(ValueError):
-            days.add(date.fromisoformat(match).isoweekday())
-    return days
-
-
-_LETTERS = re.compile(r"[^\W\d_]{2,}")
-_DATE = re.compile(r"(?<!\d)(\d{4}-\d\d-\d\d)(?!\d)")

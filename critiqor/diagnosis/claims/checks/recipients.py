@@ -13,7 +13,7 @@ from critiqor.diagnosis.claims.checked import CheckedClaim, Problem, claim_on
 from critiqor.diagnosis.claims.destinations.record_lists import Mismatch, Record, lists_in
 from critiqor.diagnosis.claims.destinations.replaced_values import ENVIRONMENTS, replaced_values
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.language import weekdays_in, weekdays_of_dates
+from critiqor.diagnosis.claims.recorded.moments import weekdays_in, weekdays_of_dates
 from critiqor.diagnosis.claims.speech import Stance
 from critiqor.model.sanitize import excerpt, quotation
 from critiqor.spans.calls import Kind

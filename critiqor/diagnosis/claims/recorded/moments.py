@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import date as calendar_date
 from functools import cached_property
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.language import small_words
+from critiqor.diagnosis.claims.language import Language, language_of, normalize, small_words
 from critiqor.diagnosis.claims.recorded.facts import records_of
 from critiqor.diagnosis.claims.recorded.records import Record
 from critiqor.diagnosis.claims.speech import Speech, Stance
@@ -196,3 +197,27 @@ def _day(day: tuple[int, int]) -> calendar_date:
         return calendar_date(ANY_YEAR, month, number)
     except ValueError:
         return calendar_date(ANY_YEAR, month, 28)
+
+
+def weekdays_in(text: str, language: Language | None = None) -> set[int]:
+    """Return the weekdays that a text names, from 1 for Monday; an English plural or genitive counts, too.
+
+    The language of a short text can be given, because it may not be recognized.
+    """
+    language = language or language_of(text)
+    known = language.weekdays if language is not None else {}
+    spoken = (word if word in known else word.rstrip("s") for word in _LETTERS.findall(normalize(text)))
+    return {known[word] for word in spoken if word in known}
+
+
+def weekdays_of_dates(text: str) -> set[int]:
+    """Return the weekdays of the dates in a text, such as 2026-05-14."""
+    days = set()
+    for match in _DATE.findall(text):
+        with suppress(ValueError):
+            days.add(calendar_date.fromisoformat(match).isoweekday())
+    return days
+
+
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_DATE = re.compile(r"(?<!\d)(\d{4}-\d\d-\d\d)(?!\d)")
