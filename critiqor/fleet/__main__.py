@@ -32,7 +32,8 @@ def start_sender(runs_dir: Path) -> None:
     # It must not look like a process of a recorded run.
     environment = {name: value for name, value in os.environ.items() if name != "CRITIQOR_RUN_ID"}
     subprocess.Popen(
-        [sys.executable, "-m", "critiqor.fleet", str(runs_dir)],
+        # Without the current folder, in which an agent may have put modules of any name.
+        [sys.executable, "-P", "-m", "critiqor.fleet", str(runs_dir)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

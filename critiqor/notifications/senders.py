@@ -208,7 +208,7 @@ def _run_command(command: Sequence[str], body: bytes, seconds: float) -> int:
 
 def _send_with_apprise(url: str, text: str, seconds: float) -> None:
     request = msgspec.json.encode(Request(url=url, title=_TITLE, text=text))
-    match _run_command((sys.executable, "-m", "critiqor.notifications.apprise_process"), request, seconds):
+    match _run_command((sys.executable, "-P", "-m", "critiqor.notifications.apprise_process"), request, seconds):
         case Outcome.SENT:
             return
         case Outcome.NOT_INSTALLED:

@@ -153,7 +153,7 @@ class _Importer:
             if self._is_stopped:
                 return None
             self._process = process = subprocess.Popen(
-                [sys.executable, "-m", "critiqor.receiver"],
+                [sys.executable, "-P", "-m", "critiqor.receiver"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

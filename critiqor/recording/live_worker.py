@@ -114,7 +114,7 @@ class LiveWorker:
             if self._is_concluding:
                 return None
             self._process = process = subprocess.Popen(
-                [sys.executable, "-m", "critiqor.live"],
+                [sys.executable, "-P", "-m", "critiqor.live"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

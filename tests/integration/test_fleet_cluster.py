@@ -32,7 +32,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Fleet:
-    return Fleet(tmp_path, runs_per_host=8, reads=60)
+    return Fleet(tmp_path, runs_per_host=8, reads=200)
 
 
 def start_diagnosing(fleet: Fleet, home: Path, *options: str) -> subprocess.Popen[str]:

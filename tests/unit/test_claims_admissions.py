@@ -141,3 +141,19 @@ def test_what_sounds_bad_about_a_call_that_worked_admits_no_failure(answer: str,
     story.calls("calendar_add", {"title": "Spring webinar", "start": "2026-04-24T11:00"}, '{"id": "c-8", "ok": true}')
     found = {"false_success_claim", "unresolved_tool_error"} & set(story.says(answer).finishes().types())
     assert not found if is_admitted else found
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Billing Miller failed. The reminder is sent.",
+        "The charge to Miller failed, the reminder went out.",
+        "Die Abrechnung von Miller ist fehlgeschlagen. Die Erinnerung ist verschickt.",
+    ],
+)
+def test_a_failure_is_admitted_by_a_name_that_another_call_shares(answer: str) -> None:
+    story = Story().user("Bill Miller and send the reminder.")
+    story.calls("create_invoice", {"customer": "c-7", "amount": 120}, '{"ok": false, "error": "card_declined"}')
+    story.calls("send_mail", {"to": "Miller", "template": "reminder"}, '{"ok": true}')
+    found = {"false_success_claim", "unresolved_tool_error"} & set(story.says(answer).finishes().types())
+    assert not found

@@ -152,3 +152,9 @@ def test_a_difference_of_prices_per_hour_is_a_price() -> None:
     story.calls("pricing", {"class": "large"}, '{"class":"db.t4g.large","usd_per_hour":0.129}')
     story.says("The difference is $0.189 per instance hour, that is 59% less.").finishes()
     assert "unsupported_claim" not in story.types()
+
+
+def test_an_amount_in_cents_is_no_other_amount() -> None:
+    story = Story().user("Refund 50 dollars.")
+    story.calls("refund_payment", {"amount": 50, "payment": "p-1"}, '{"refund": "r-1", "amount": 5000, "ok": true}')
+    assert "misreported_value" not in story.says("Refunded 50 dollars (r-1).").finishes().types()

@@ -136,6 +136,6 @@ def test_an_outdated_value_is_explained_by_the_earlier_and_the_later_result() ->
     story.calls("exec", {"command": "python train.py"}, "0.7104")
     story.says("The model reaches an AUC of 0.9312.").finishes()
     [found] = [each for each in story.findings() if each.type == "misreported_value"]
-    assert "printed 0.9312 first" in found.explanation and "printed 0.7104 later" in found.explanation
+    assert "printed 0.9312 before, and 0.7104 later" in found.explanation
     assert "was not recorded" not in found.explanation and ".”." not in found.explanation
     assert len(found.evidence) == 3, "both results and the sentence"

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from object_stores import free_port, seal_small_run
+from object_stores import environment_of, free_port, seal_small_run
 from support import Cli, Runs, attached, recorded, wait_until
 from terminal import spawn
 
@@ -346,3 +346,23 @@ def test_a_run_that_is_expected_and_not_sealed_waits_without_failing(runs: Runs,
     runs.finalize(run_id)
     assert cli("push").code == 0
     assert stored_runs(url) == ["build-7/run_001"]
+
+
+def test_runs_that_are_pushed_with_other_options_than_those_of_the_settings_do_not_wait(
+    runs: Runs, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment_of(free_port()).items():
+        monkeypatch.setenv(name, value)
+    configure("s3://bucket/runs")
+    for _ in range(2):
+        seal_small_run(runs)
+    PushOutbox(runs.paths).expect("run_002")
+    failed = cli("push", "run_001", "--content", "structure")
+    assert failed.code == 1
+    assert "repeat the command" in failed.err
+    assert PushOutbox(runs.paths).names("waiting") == ["run_002"], "it would be pushed with its full content later"
+    configure(url := f"file://{tmp_path}/store", "shared")
+    assert cli("push", "run_001", "--allow", "private", "--content", "structure").code == 0
+    [stored] = open_store(url).manifests()
+    assert (stored.run_id, stored.content) == ("run_001", "structure")
+    assert PushOutbox(runs.paths).names("waiting") == ["run_002"], "only the run that was named leaves"

@@ -236,7 +236,8 @@ def test_all_spans_of_a_segment_are_sent_when_it_is_sealed_and_the_user_is_told(
         wait_until(lambda: waiting_runs(runs.paths))
         runs.finalize(run_id)
         parts.end(said.append)
-    assert spans_of(made) == Counter(span.span_id for span in exported(cli, tmp_path).spans)
+    # At least once: a request is sent again if its answer comes late, as on a busy machine.
+    assert spans_of(made).keys() == {span.span_id for span in exported(cli, tmp_path).spans}
     assert said == [f"12 spans of run_001 were sent to {made.url}/v1/traces"]
     assert waiting_runs(runs.paths) == []
 

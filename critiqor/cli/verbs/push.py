@@ -43,7 +43,8 @@ def push(
     """Store sealed runs in an object store: the given ones, or all of this folder that are not stored yet.
 
     A stored run is never replaced. If the store cannot be reached, the runs wait in the outbox of the folder, and the
-    next critiqor command tries again. It needs the extra `fleet`; from a checkout: pip install ".[fleet]"
+    next critiqor command tries again; with other options than those of the settings, repeat the command. It needs the
+    extra `fleet`; from a checkout: pip install ".[fleet]"
 
     \b
     critiqor push                                                    what is not stored yet
@@ -63,6 +64,7 @@ def push(
     if allow is None:
         message = "it is not decided which runs may leave this machine"
         raise UsageError(message, fix="critiqor fleet init   (or --allow private for all, --allow shared)")
+    is_usual = allow == settings.push and content in (None, settings.content)
     settings = msgspec.structs.replace(settings, content=content or settings.content)
     folder = RunStore(runs_dir)
     is_own = settings.store is not None and checked_url(settings.store) == store.url
@@ -73,16 +75,19 @@ def push(
     with count_progress("pushing", "run") as progress:
         if is_own:
             sender = OutboxSender(folder, settings, allow, progress)
-            for run in chosen:
+            # Later attempts use the settings, so that a run waits only if its options are those of the settings.
+            for run in chosen if is_usual else ():
                 sender.outbox.expect(run.id)
             with sender.outbox.sending():
-                report = sender.send()
+                report = sender.send(None if is_usual else chosen)
         else:
             report = push_runs(chosen, store, settings, allow, progress)
     answer("push", _data(report, store.url, settings, allow), "\n".join(_lines(report, store.url)), as_json=as_json)
     for problem in (report.problem, report.index_problem):
         if problem is not None:
             say(f"{problem.message}\n  → {add_runs_dir(problem.fix or 'critiqor push')}")
+    if report.waiting and not is_usual:
+        say("these runs do not wait in the outbox, because the options differ from the settings; repeat the command")
     failed = report.problem is not None or report.refused or report.waiting or report.unindexed
     ctx.exit(ExitCode.ERROR if failed else ExitCode.OK)
 

@@ -290,14 +290,15 @@ def _is_of_success(
     speech: Speech, stance: Stance, call: EpisodeCall, subject: _Subject, worked: list[EpisodeCall]
 ) -> bool:
     """Return whether what sounds like bad news is about a call that worked: two hours are blocked in your calendar."""
-    if not stance.is_bad_news or speech.has(stance, "negations"):
+    if not stance.is_bad_news or speech.has(stance, "negations") or speech.language is None:
         return False
     bad = [clause for clause in speech.clauses(stance) if clause.is_bad_news] or [stance]
     said = stems(set().union(*map(speech.tokens_of, bad)) - COMMON - small_words())
     own = stems(call.words | words_of_tool(call.tool))
     if said & (own | subject.reported | subject.clear | subject.reasons):
         return False
-    return any(said & stems(each.words | words_of_tool(each.tool)) for each in worked)
+    # Not by its arguments: the same person or file can be named in another call that failed.
+    return any(said & stems(words_of_tool(each.tool)) for each in worked)
 
 
 def _caveat_words(speech: Speech, stance: Stance, said: set[str]) -> set[str]:

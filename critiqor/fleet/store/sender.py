@@ -84,11 +84,15 @@ class OutboxSender:
         self._push = push
         self._progress = progress
 
-    def send(self) -> PushReport:
-        """Store and index what waits, in one attempt. The caller holds the lock of the outbox."""
+    def send(self, chosen: Sequence[Run] | None = None) -> PushReport:
+        """Store and index what waits, in one attempt. The caller holds the lock of the outbox.
+
+        With `chosen`, these runs are stored instead, and only those that are stored are remembered: what the settings
+        say about the others may differ from what this sender was created with.
+        """
         report = PushReport()
         try:
-            self._send(report)
+            self._send(report, chosen)
         except CritiqorError as error:  # the extra is not installed, or the address is wrong
             report.problem = error
         state, problem = self.outbox.state(), report.problem or report.index_problem
@@ -100,19 +104,26 @@ class OutboxSender:
             retry_ms = now + back_off_ms(failures)
             reason = problem.message
             self.outbox.save_state(SenderState(failures=failures, failed_ms=now, retry_ms=retry_ms, reason=reason))
-        report.waiting = [name for name in self.outbox.names("waiting") if _is_sealed(self._runs.run(name))]
+        if chosen is None:
+            report.waiting = [name for name in self.outbox.names("waiting") if _is_sealed(self._runs.run(name))]
+        elif report.problem is not None:
+            done = {each.manifest.run_id for each in report.stored} | {each.run_id for each in report.refused}
+            report.waiting = [run.id for run in chosen if run.id not in done.union(report.private)]
         report.unindexed = len(self.outbox.names("indexing"))
         return report
 
-    def _send(self, report: PushReport) -> None:
-        waiting = [run for name in self.outbox.names("waiting") if _is_sealed(run := self._runs.run(name))]
+    def _send(self, report: PushReport, chosen: Sequence[Run] | None) -> None:
+        waiting = chosen
+        if waiting is None:
+            waiting = [run for name in self.outbox.names("waiting") if _is_sealed(run := self._runs.run(name))]
         if not waiting and not self.outbox.names("indexing"):
             return
         store = open_store(self._settings.store or "")
         for batch in _batches(waiting):
             for run, result in _store_all(batch, store, self._settings, self._push):
                 _count(report, run, result)
-                self._remember(run, store, result)
+                if chosen is None or isinstance(result, StoredRun):
+                    self._remember(run, store, result)
                 if self._progress is not None:
                     self._progress()
             if report.problem is not None:
@@ -188,12 +199,18 @@ def _is_sealed(run: Run) -> bool:
 
 
 def send_in_background(sender: OutboxSender, seconds: float) -> None:
-    """Send what waits until nothing is left, with back-off between attempts, for that many seconds at most."""
-    until = time.monotonic() + seconds
+    """Send what waits until nothing is left, with back-off between attempts, for that many seconds at most.
+
+    If the next attempt is not due yet, the process whose attempt failed is waiting for it, so this one ends.
+    """
+    until, has_tried = time.monotonic() + seconds, False
     while sender.outbox.has_work() and time.monotonic() < until:
         if not sender.outbox.is_due():
+            if not has_tried:
+                return
             time.sleep(0.5)
             continue
+        has_tried = True
         try:
             with sender.outbox.sending(0):
                 report = sender.send()

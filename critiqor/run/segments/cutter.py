@@ -107,7 +107,7 @@ class SegmentCutter:
         verb = ("finalize", run.id, "--runs-dir", str(run.paths.runs_dir), "--no-dashboard")
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "critiqor", *verb, *self._arguments],
+                [sys.executable, "-P", "-m", "critiqor", *verb, *self._arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -19,8 +19,8 @@ MAX_CALLS = 60
 _SEPARATORS = re.compile(r"[_\-.\s]")
 _NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{1,6})?")
 _OTHER = re.compile(
-    r"ids?$|no$|nr$|number$|version|revision|limit|offset|page|cursor|size$|timeout|time|date|retr(?:y|ies)|max|min|port|code$|seq|index"
-    r"|status|total|count|balance|remaining|available",
+    r"(?:^|[_\-.])(?:ids?|no|nr|number|version|revision|limit|offset|pages?|cursor|size|timeout|time|date|retry|retries|max|min|port|code|seq"
+    r"|index|status|total|count|balance|remaining|available)(?:$|[_\-.])|Id$",
     re.IGNORECASE,
 )
 """Names of members that differ for other reasons: an answer has its own ids, times and totals."""
@@ -53,11 +53,16 @@ def _adjustments(episode: Episode) -> Iterator[_Adjustment]:
             continue
         wanted, got = _numbers(decoded_arguments(call.arguments)), _numbers(decoded(call.text))
         for name, number in wanted.items():
-            if got.get(name, number) == number:
+            if got.get(name, number) == number or _is_other_unit(number, got[name]):
                 continue
             # What a later answer shows is what was reached in the end.
             if not any(_numbers(decoded(later.text)).get(name) == number for later in calls[place + 1 :]):
                 yield _Adjustment(call, name, number, got[name])
+
+
+def _is_other_unit(one: float, other: float) -> bool:
+    """Return whether two numbers can be the same in two units: cents, thousandths, seconds and minutes."""
+    return any(abs(one * factor - other) < 1e-6 or abs(other * factor - one) < 1e-6 for factor in (60, 100, 1000))
 
 
 def _numbers(value: object) -> dict[str, float]:

@@ -100,17 +100,22 @@ def _exists(connection: psycopg.Connection[Any], role: str) -> bool:
 
 def _check(connection: psycopg.Connection[Any], role: str, tenant: str) -> None:
     """Raise `UsageError` if an existing role must not become that of a tenant."""
-    [is_unrestricted, is_owner] = connection.execute(
+    [is_unrestricted, is_owner, is_member] = connection.execute(
         "SELECT r.rolsuper OR r.rolbypassrls OR r.rolcreaterole, "
-        "EXISTS (SELECT 1 FROM pg_catalog.pg_shdepend d WHERE d.refobjid = r.oid AND d.deptype = 'o') "
+        "EXISTS (SELECT 1 FROM pg_catalog.pg_shdepend d WHERE d.refobjid = r.oid AND d.deptype = 'o' "
+        "AND d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass), "
+        "EXISTS (SELECT 1 FROM pg_catalog.pg_auth_members m WHERE m.member = r.oid) "
         "FROM pg_catalog.pg_roles r WHERE r.rolname = %s",
         [role],
-    ).fetchone() or (False, False)
+    ).fetchone() or (False, False, False)
     if is_unrestricted:
-        raise UsageError(f"the role {role} can see the rows of every tenant", fix="name a role that is none yet")
+        raise UsageError(f"the role {role} can see the rows of every tenant", fix="name a role that does not exist yet")
+    if is_member:
+        message = f"the role {role} is a member of another role, whose rows it could see"
+        raise UsageError(message, fix="name a role that does not exist yet")
     if is_owner:
         message = f"the role {role} owns something in this server, and the role of a tenant must own nothing"
-        raise UsageError(message, fix="name a role that is none yet")
+        raise UsageError(message, fix="name a role that does not exist yet")
     found = connection.execute(f"SELECT tenant FROM {SCHEMA}.tenant_roles WHERE role = %s", [role]).fetchone()
     if found is not None and found[0] != tenant:
         message = f"the role {role} belongs to tenant {found[0]!r}"
