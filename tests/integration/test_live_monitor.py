@@ -107,7 +107,7 @@ def live_processes() -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if process.cmdline()[1:] == ["-m", "critiqor.live"] and process.ppid() == psutil.Process().pid:
+            if process.cmdline()[1:] == ["-P", "-m", "critiqor.live"] and process.ppid() == psutil.Process().pid:
                 found.append(process)
     return found
 
