@@ -12,7 +12,7 @@ from itertools import chain, combinations, islice, permutations
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.recorded.facts import Fact
-from critiqor.diagnosis.claims.recorded.units import Unit, is_money
+from critiqor.diagnosis.claims.recorded.units import is_money
 
 MAX_SERIES = 40
 """Maximum number of numbers of a series that are combined in pairs."""
@@ -196,29 +196,6 @@ def _sums(numbers: list[float]) -> Iterator[float]:
         for number in numbers[start + 1 : start + MAX_RUN]:
             total += number
             yield total
-
-
-def converted(number: float, unit: Unit) -> Iterator[tuple[float, float]]:
-    """Yield what is derived from a claimed number by a change of its unit, each with the factor."""
-    if unit.measure == "time":
-        for factor in (1e-6, 1e-3, 1.0, 60.0, 3600.0, 86400.0):
-            yield number * unit.factor / factor, unit.factor / factor
-    elif unit.measure == "size":
-        power = len(str(int(unit.factor))) // 3
-        for base in (1000.0, 1024.0):
-            for other in range(5):
-                factor = base ** (power - other)
-                yield number * factor, factor
-    elif unit.measure == "fahrenheit":
-        yield (number - 32) / 1.8, 1 / 1.8
-    elif unit.measure == "temperature":
-        yield number * 1.8 + 32, 1.8
-    elif unit.measure == "length":
-        for factor in (1e-3, 1e-2, 0.3048, 1.0, 1e3, 1609.344):
-            yield number * unit.factor / factor, unit.factor / factor
-    elif unit.measure == "weight":
-        for factor in (1e-3, 0.45359237, 1.0):
-            yield number * unit.factor / factor, unit.factor / factor
 
 
 MAX_SCALED = 24
