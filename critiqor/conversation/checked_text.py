@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from critiqor.model import Claim, ClaimStatus
@@ -95,3 +95,9 @@ def _joined(claims: Sequence[Claim], length: int) -> list[tuple[int, int, list[C
         else:
             joined.append((start, end, [claim]))
     return joined
+
+
+def numbered_claims(text: str, claims: Sequence[Claim]) -> Iterator[tuple[int, Claim]]:
+    """Yield the claims about a text with their numbers, in the order of the text."""
+    pieces = checked_text(text, claims)
+    return ((number, claim) for number, claim in enumerate((one for piece in pieces for one in piece.claims), 1))

@@ -13,7 +13,7 @@ import pytest
 from story import START, Story
 from support import Cli, Runs, attached
 
-from critiqor.cli.group import VERBS
+from critiqor.cli.root_command import VERBS
 from critiqor.errors import ExitCode
 from critiqor.model.verdict import Check
 from critiqor.run.diagnosis import diagnose_run

@@ -105,7 +105,7 @@ def _parts(run: _ShownRun) -> Iterator[RenderableType]:
 
 
 def diagnosis_parts(diagnosis: Diagnosis, verdict: Verdict, lanes: Sequence[Lane] = ()) -> Iterator[RenderableType]:
-    """Draw the verdict, the figures, the time lanes and the findings of a run, part by part."""
+    """Draw the parts that show a diagnosis: the verdict, the figures, the time lanes and the findings."""
     findings = diagnosis.failure_analysis.findings
     yield _verdict_line(verdict)
     yield Text()

@@ -84,7 +84,8 @@ def run_lanes(run: Run, stalls: Iterable[Stall]) -> list[Lane]:
 
 
 def build_lanes(parts: Iterable[Part], findings: Iterable[Finding] = (), stalls: Iterable[Stall] = ()) -> list[Lane]:
-    """Return the lanes of the chart that are not empty: findings, agent runs down to tool calls, retries, stalls.
+    """Return the lanes of a chart on the terminal that are not empty: findings, agent runs down to tool calls, retries,
+    stalls.
 
     There can be very many `parts`: they are read once, and only what is drawn is kept.
     """
