@@ -45,7 +45,7 @@ class Piece(NamedTuple):
 
 
 def worst_first(claims: Iterable[Claim]) -> list[Claim]:
-    """Return claims in the order of their statuses, the worst first."""
+    """Return the claims that were checked in a text in the order of their statuses, the worst first."""
     return sorted(claims, key=lambda claim: STATUSES.index(claim.status))
 
 

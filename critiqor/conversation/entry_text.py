@@ -15,7 +15,7 @@ SPEAKING_ARGUMENTS = ("command", "cmd", "script", "path", "file_path", "url", "q
 
 
 def tool_result(output: Event) -> Any:
-    """Return the result of a tool call; None if none was recorded."""
+    """Return the result that an entry shows for a tool call; None if none was recorded."""
     return output.payload.get("result", output.payload.get("output"))
 
 
@@ -51,7 +51,7 @@ def _reason(payload: dict[str, Any], event: Event | None = None) -> str:
 
 
 def call_title(arguments: object) -> str:
-    """Return what a tool call does, on one line."""
+    """Return the text of a tool call on one line: what it does."""
     if isinstance(arguments, dict):
         for name in SPEAKING_ARGUMENTS:
             if isinstance(arguments.get(name), str) and arguments[name]:

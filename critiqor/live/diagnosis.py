@@ -20,7 +20,7 @@ from critiqor.model.diagnosis import severity_rank
 from critiqor.model.sanitize import excerpt
 from critiqor.model.usage import Cost
 from critiqor.policy.contract import Contract
-from critiqor.run.diagnosis import contract_checker
+from critiqor.policy.contracts import contract_checker
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.redaction import Redactor
 from critiqor.timeline import Timing

@@ -11,7 +11,8 @@ from critiqor.cli.terminal.bars import bar
 from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, indented, next_command, score_style, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable, draw_report_tables, facts_grid
 from critiqor.cli.texts.compare import Texts, figure_cells
-from critiqor.comparison.compare import CauseChange, Comparison
+from critiqor.comparison.causes import CauseChange
+from critiqor.comparison.compare import Comparison
 from critiqor.comparison.figures import FIGURE_LABELS
 from critiqor.model.formatting import UNKNOWN, format_identifier
 from critiqor.model.timeline import TimingComparison

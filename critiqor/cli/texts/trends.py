@@ -7,7 +7,8 @@ from shlex import quote
 
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.text_layout import page, table
-from critiqor.comparison.figures import FIGURE_LABELS, format_figure, show_command
+from critiqor.comparison.commands import show_command
+from critiqor.comparison.figures import FIGURE_LABELS, format_figure
 from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
 from critiqor.errors import UnknownRunError, UsageError
 

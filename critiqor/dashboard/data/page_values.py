@@ -24,7 +24,7 @@ from critiqor.model import Diagnosis, Event, EventType, Finding, GraphNode, Slow
 from critiqor.model.diagnosis import SEVERITIES, RequestSize
 from critiqor.model.sanitize import sanitize_for_page
 from critiqor.model.usage import TurnUsage
-from critiqor.model.verdict import SessionTable, session_table
+from critiqor.model.verdict import VerdictTable, verdict_table
 from critiqor.privacy.replacements import anonymous_name
 
 EVENT_FILTERS = {"type": "event_type", "layer": "source_layer", "tool": "tool_name", "status": "status"}
@@ -279,11 +279,11 @@ def _primary(data: RunPageData) -> Finding | None:
     return next((finding for finding in data.findings if primary and finding.id == primary.finding_id), None)
 
 
-def _sessions(data: RunPageData) -> SessionTable | None:
+def _sessions(data: RunPageData) -> VerdictTable | None:
     """Return the verdict on each session; None if there are not several."""
     if data.diagnosis is None or data.verdict is None or not data.diagnosis.has_several_sessions:
         return None
-    return session_table(data.diagnosis, data.verdict)
+    return verdict_table(data.diagnosis, data.verdict)
 
 
 def _asked(data: RunPageData) -> dict[str | None, str]:

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from critiqor.exporters.trace.activity import is_retry
 from critiqor.exporters.trace.lanes import lay_out
-from critiqor.model.trace import Instant, Slice, Trace, label
+from critiqor.model.trace import Instant, Slice, Trace, is_retry, label
 
 KINDS = {
     "process": "Processes",

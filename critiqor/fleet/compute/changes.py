@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 
-from critiqor.comparison.compare import CauseChange, cause_changes
+from critiqor.comparison.causes import CauseChange, cause_changes
 from critiqor.fleet.manifest import Manifest
 from critiqor.model.diagnosis import Diagnosis, Readiness
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from critiqor.comparison.figures import was_profiled
 from critiqor.fleet.index.rows import (
     IndexedClaim,
     IndexedCost,
@@ -20,7 +21,7 @@ from critiqor.fleet.index.rows import (
 )
 from critiqor.fleet.index.texts import SearchText, diagnosis_texts
 from critiqor.fleet.manifest import Manifest, rule_set_order
-from critiqor.model.diagnosis import Diagnosis, was_profiled
+from critiqor.model.diagnosis import Diagnosis
 from critiqor.model.formatting import format_sessions
 from critiqor.model.timestamps import iso_from_ms, ms_from_iso
 
