@@ -75,12 +75,12 @@ def _sealed_key(manifest: Manifest) -> str:
 
 
 def rule_order(rule_set: str) -> str:
-    """Return a rule set as a text that sorts like `rule_set_order`: its numbers have leading zeros."""
+    """Return the rule set of an entry as a text that sorts like `rule_set_order`: its numbers have leading zeros."""
     return ".".join(f"{number:05}" for number in rule_set_order(rule_set))
 
 
 def rows_of(entry: IndexEntry) -> EntryRows:
-    """Return the rows of an entry. Raise `ValueError` if the diagnosis is not one of the sealed evidence."""
+    """Return an entry of the index as rows. Raise `ValueError` if the diagnosis is not one of the sealed evidence."""
     manifest, diagnosis = entry.manifest, entry.diagnosis
     if diagnosis.evidence_digest != manifest.seal:
         raise ValueError(f"the diagnosis of {manifest.name} is one of other evidence")

@@ -172,12 +172,12 @@ def _time_of(event_id: str) -> int:
 
 
 def lifecycle_digest(event: Mapping[str, Any]) -> str:
-    """Return the digest of a lifecycle event of a run record, whatever the order of its members."""
+    """Return the digest by which the audit compares a lifecycle event, whatever the order of its members."""
     return digest_of(msgspec.json.encode(event, order="deterministic")).hex()
 
 
 def audit_of(paths: SessionPaths, record: SessionRecord) -> JournalAudit:
-    """Return the comparison of the journal with what recorders and the monitor said about their records."""
+    """Audit the journal of a run: compare it with what recorders and the monitor said about their records."""
     path = paths.statement_path(record.run_id)
     statement = read_statement(path)
     lifecycle = record.event_log[: record.cut.lifecycle_events] if record.cut is not None else []
