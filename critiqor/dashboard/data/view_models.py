@@ -19,7 +19,8 @@ from critiqor.dashboard.pages.run_addresses import session_segment
 from critiqor.dashboard.render.causal_drawing import CausalPicture, draw_causal_graph
 from critiqor.dashboard.render.chart_drawing import draw_requests
 from critiqor.dashboard.render.lane_drawing import SMALL, Drawing, draw
-from critiqor.diagnosis.signals.text import canonical_json, plain_text
+from critiqor.diagnosis.collections.fingerprints import canonical_json
+from critiqor.diagnosis.signals.text import plain_text
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Diagnosis, Event, EventType, Finding, GraphNode, SlowCall
 from critiqor.model.diagnosis import SEVERITIES, RequestSize

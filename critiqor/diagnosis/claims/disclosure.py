@@ -9,17 +9,11 @@ import msgspec
 
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.claims.outcomes.named_items import (
-    admits_items,
-    admits_named,
-    admits_part,
-    item_words,
-    names_among,
-    siblings_of,
-)
+from critiqor.diagnosis.claims.outcomes.admitted_items import admits_items, admits_named, admits_part, item_words
 from critiqor.diagnosis.claims.outcomes.parts import RULE as PARTS
 from critiqor.diagnosis.claims.outcomes.repairs import GIVES_UP
-from critiqor.diagnosis.claims.outcomes.rows import bad_word
+from critiqor.diagnosis.claims.outcomes.series import names_among, siblings_of
+from critiqor.diagnosis.claims.outcomes.troubled_rows import bad_word
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.results.state_words import has_same_stem, state_words
 from critiqor.diagnosis.signals.text import stems, tokens

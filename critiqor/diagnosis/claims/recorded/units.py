@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -143,3 +144,26 @@ def is_comparable(one: Unit, other: Unit) -> bool:
     if not one.measure or not other.measure:
         return "percent" not in (one.measure, other.measure)
     return {one.measure, other.measure} == {"temperature", "fahrenheit"}
+
+
+def converted(number: float, unit: Unit) -> Iterator[tuple[float, float]]:
+    """Yield what is derived from a claimed number by a change of its unit, each with the factor."""
+    if unit.measure == "time":
+        for factor in (1e-6, 1e-3, 1.0, 60.0, 3600.0, 86400.0):
+            yield number * unit.factor / factor, unit.factor / factor
+    elif unit.measure == "size":
+        power = len(str(int(unit.factor))) // 3
+        for base in (1000.0, 1024.0):
+            for other in range(5):
+                factor = base ** (power - other)
+                yield number * factor, factor
+    elif unit.measure == "fahrenheit":
+        yield (number - 32) / 1.8, 1 / 1.8
+    elif unit.measure == "temperature":
+        yield number * 1.8 + 32, 1.8
+    elif unit.measure == "length":
+        for factor in (1e-3, 1e-2, 0.3048, 1.0, 1e3, 1609.344):
+            yield number * unit.factor / factor, unit.factor / factor
+    elif unit.measure == "weight":
+        for factor in (1e-3, 0.45359237, 1.0):
+            yield number * unit.factor / factor, unit.factor / factor
