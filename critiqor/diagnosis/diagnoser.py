@@ -88,7 +88,8 @@ RULE_SET_VERSION = "13"
 # duration, and the time of a tool within an agent run is the duration that the call reported; answers to SQL statements
 # are read like those of a client; a number that a service changed is misreported; bad news about a call that worked
 # admits no failure of another one; waste is an explosion from 400,000 tokens on.
-# 13: after a compaction, a call is compared with at least the last 256 different results of its session, before 1,024.
+# 13: after a compaction, a call is compared with at least the last 256 different results of its session, before 1,024;
+# 200 looks in a row without anything new are reported although the user ordered repetition.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 
