@@ -19,7 +19,7 @@ from critiqor.fleet.settings import read_fleet
 from critiqor.fleet.store.object_store import open_store
 from critiqor.fleet.store.outbox import PushOutbox
 from critiqor.fleet.store.sender import OutboxSender, send_in_background
-from critiqor.fleet.store.storing import StoredRun
+from critiqor.fleet.store.storing import StoredRun, store_run
 from critiqor.model import Metadata
 from critiqor.policy.retention import parse_retention
 from critiqor.run.lifecycle import start_session
@@ -275,18 +275,15 @@ def test_a_pulled_run_keeps_its_host_and_is_not_pushed_as_a_run_of_this_one(
 def test_a_run_that_is_sealed_while_others_are_pushed_is_pushed_too(
     runs: Runs, cli: Cli, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from critiqor.fleet.store import sender
-
     configure(url)
     seal_small_run(runs)
-    store_run = sender.store_run
 
     def seal_another(run: Run, *others: Any) -> StoredRun:
         if run.id == "run_001":
             PushOutbox(runs.paths).expect(seal_small_run(runs).id)
         return store_run(run, *others)
 
-    monkeypatch.setattr(sender, "store_run", seal_another)
+    monkeypatch.setattr("critiqor.fleet.store.sender.store_run", seal_another)
     pushed = cli("push")
     assert (pushed.code, "waiting" in pushed.out) == (0, False)
     assert stored_runs(url) == indexed_runs() == ["build-7/run_001", "build-7/run_002"]
