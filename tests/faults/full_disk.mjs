@@ -25,4 +25,5 @@ fs.writeSync = (descriptor, data, ...rest) => {
 fs.writeFileSync = (file, ...rest) => (isFull(file) ? refuse() : writeFileSync(file, ...rest));
 
 const { FULL_DISK_COUNT: count } = process.env;
-if (count) process.on("exit", () => writeFileSync(count, String(writes)));
+// OpenClaw is a tree of processes, of which one records.
+if (count) process.on("exit", () => writes > 0 && writeFileSync(count, String(writes)));
