@@ -1,7 +1,6 @@
 """Blocks of bytes to records.
 
 A block without damage is decoded in one call, and once more if it has unknown fields, which a newer OpenClaw may write.
-In a file with many of them, most blocks are not searched for unknown fields, and decoded once.
 A block with a damaged line is read again line by line, so that only the damaged line is lost.
 """
 
@@ -21,8 +20,6 @@ MAX_LINE_BYTES = 1 << 20
 
 MAX_EXAMINED_LINES = 1024
 """Lines of a file that are searched for all of their unknown fields; after that, one line of a block."""
-EXAMINED_EVERY = 16
-"""Of the blocks after that, each of this many is searched."""
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field .* - at `\$\[(\d+)\]`", re.DOTALL)
 
 RecordHandler = Callable[[Sequence[Record], int], None]
@@ -39,8 +36,6 @@ class LineReader:
         self._skipping = False
         self._number = 0
         self._examined = 0
-        self._blocks = 0
-        """Blocks since so many lines were searched for unknown fields."""
         self.bytes = 0
         self.lines = 0
         """Lines that are not empty, without the one that has not ended yet."""
@@ -95,33 +90,23 @@ class LineReader:
         """Return the records of a block of `count` lines; fewer if any line is damaged."""
         if len(block) > MAX_LINE_BYTES and max(map(len, block.split(b"\n"))) > MAX_LINE_BYTES:
             return []
-        unknown = None
         try:
             if not block.isascii():
                 block.decode()  # the decoder does not validate values that it skips
-            if self._is_searched():
-                return strict_decoder.decode_lines(block)
+            return strict_decoder.decode_lines(block)
         except msgspec.ValidationError as error:
             unknown = _UNKNOWN_FIELD.fullmatch(str(error))
-            if unknown is None:
-                return []
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return []
+        if unknown is None:
             return []
         try:
             records = decoder.decode_lines(block)
         except (msgspec.DecodeError, RecursionError):
             return []
-        if unknown is not None and len(records) == count:
+        if len(records) == count:
             self._note_unknown_fields(block, int(unknown[1]))
         return records
-
-    def _is_searched(self) -> bool:
-        """Return whether the next block is searched for unknown fields: not if many lines had some already."""
-        if self._examined < MAX_EXAMINED_LINES:
-            return True
-        self.problems.irregular.mark_incomplete("unknown_field")
-        self._blocks += 1
-        return self._blocks % EXAMINED_EVERY == 0
 
     def _note_unknown_fields(self, block: bytes, first: int) -> None:
         """Note the unknown fields of a block without damage, of which `first` is the first line that has any."""
@@ -129,6 +114,7 @@ class LineReader:
             lines = block.split(b"\n")[first:-1]
         else:
             lines = block.split(b"\n", first + 1)[first : first + 1]
+            self.problems.irregular.mark_incomplete("unknown_field")
         self._examined += len(lines)
         for number, line in enumerate(lines, self._number + first + 1):
             for name in unknown_fields(line):
