@@ -348,16 +348,13 @@ def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
     } - COMMON
     # Names that other results have too are what the call was about, not why it failed.
     worked = [each for each in episode.calls if each.order < call.order and each.meaning.state != "failure"]
-    known_elsewhere = {
-        stem
-        for stem in stems(_failure_words(call) | _reason_words(call))
-        if any(each.has_stem(stem) for each in worked)
-    }
+    reported, reasons = stems(_failure_words(call)), stems(_reason_words(call))
+    known_elsewhere = {stem for stem in reported | reasons if any(each.has_stem(stem) for each in worked)}
     return _Subject(
         own=stems({word for word in named if len(word) >= 3}),
-        reported=stems(_failure_words(call)) - known_elsewhere,
+        reported=reported - known_elsewhere,
         clear=stems({word for word in clear if len(word) >= MIN_CLEAR_WORD}),
-        reasons=stems(_reason_words(call)) - episode.asked - known_elsewhere,
+        reasons=reasons - episode.asked - known_elsewhere,
         distinct=_distinct(episode, call, (call.words | words_of_tool(call.tool)) & said),
         items=item_words(call),
         asked=episode.asked,
