@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import sys
 import tempfile
@@ -48,6 +49,8 @@ from critiqor.run.store import Run, RunStore
 from critiqor.session import finalize_session
 
 HOSTS = 8
+WATCH_SECONDS = 0.5
+"""How often processes are looked at, which itself takes time from them."""
 
 
 class Spent(NamedTuple):
@@ -93,7 +96,7 @@ class Watched:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._is_over.wait(0.1):
+        while not self._is_over.wait(WATCH_SECONDS):
             for process in self._processes():
                 try:
                     self._cpu[process.pid] = _cpu_of(process) - self._first.get(process.pid, 0.0)
@@ -106,6 +109,12 @@ class Watched:
 def _cpu_of(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
+
+
+def _cpu_of_ended() -> float:
+    """Return the processor time of all processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def make_runs(folder: Path, count: int, events: int) -> list[Run]:
@@ -173,12 +182,13 @@ def pool_round(original: Path, local: dict[str, bytes], processes: int) -> tuple
     own = psutil.Process()
     known = {each.pid for each in own.children(recursive=True)}
     with copied_store(original) as store:
-        begun, cpu = time.perf_counter(), time.process_time()
+        begun, cpu, children = time.perf_counter(), time.process_time(), _cpu_of_ended()
         with Watched(lambda: [each for each in own.children() if each.pid not in known]) as watched:
             with ProcessWorkers(processes) as workers:
                 diagnose_on(workers, store, len(local))
             spent = time.perf_counter() - begun
-        return Spent(spent, time.process_time() - cpu + watched.cpu), differing(store, local), watched.peak_mb
+        cpu = time.process_time() - cpu + _cpu_of_ended() - children
+        return Spent(spent, cpu), differing(store, local), watched.peak_mb
 
 
 def cluster_round(original: Path, local: dict[str, bytes], cluster: Cluster) -> tuple[Spent, int, float]:

@@ -5,7 +5,7 @@
 The first part runs in real time: a busy gateway (`generator.py`) writes 50 events a second, every few seconds another
 session begins a loop, and the process of the monitor follows. The delay is the time from the write of the event that
 completes the finding to its announcement. The second part reads a long recording as fast as it can, with a verdict for
-every second of it, and prints the memory at each tenth.
+every ten seconds of it, and prints the memory at each tenth.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ RATE = 50
 """Events a second."""
 TICK = 0.1
 LOOP_EVERY_SECONDS = 7.0
+VERDICT_SECONDS = 10
+"""Seconds of a long recording between two verdicts."""
 PATIENCE_SECONDS = 120.0
 """How long the process may take to start, and to announce the last finding, on a machine that does much else."""
 MAX_SHARE, MAX_DELAY, MAX_GROWTH = 5.0, 3.0, 1.5
@@ -146,15 +148,17 @@ def memory(events: int) -> list[float]:
     with tempfile.TemporaryDirectory() as name:
         run = started_run(Path(name))
         live, records, now = LiveRecording(run), gateway_records(), 0.0
+        step = RATE * VERDICT_SECONDS
         with run.paths.journal_path(run.id).open("ab", buffering=0) as journal:
-            for number in range(RATE, events + 1, RATE):
-                journal.write(b"".join(encode(record) + b"\n" for record in islice(records, RATE)))
-                now += 1.0
+            for number in range(step, events + 1, step):
+                journal.write(b"".join(encode(record) + b"\n" for record in islice(records, step)))
+                now += VERDICT_SECONDS
                 live.read(now)
                 live.read(now + 0.5)
                 live.publish(now + 0.5)
-                if number % (events // 10) < RATE:
+                if number % (events // 10) < step:
                     sizes.append(psutil.Process().memory_info().rss / 2**20)
+                    print(f"{number:,} events: {sizes[-1]:.0f} MB", file=sys.stderr, flush=True)
     return sizes
 
 

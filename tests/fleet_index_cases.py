@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ from fleet_entries import BEGIN_MS, DAY_MS, entry, seal_of
 from critiqor.comparison.ranking import Ranking, rank_run
 from critiqor.comparison.trends import trends_of
 from critiqor.errors import UsageError
-from critiqor.fleet.index.base import TABLES, TenantError, columns_of
+from critiqor.fleet.index.base import TABLES, RefusedRowsError, TenantError, columns_of
 from critiqor.fleet.index.entry import IndexEntry, rule_order
 from critiqor.fleet.index.fleet_index import BATCH, FleetIndex
 from critiqor.fleet.index.query import RunOrder, RunQuery
@@ -270,6 +271,26 @@ def test_a_diagnosis_of_other_evidence_is_refused(open_fleet: Opener) -> None:
     wrong.diagnosis.evidence_digest = seal_of("other")
     with open_fleet() as index, pytest.raises(ValueError, match="other evidence"):
         index.add([wrong])
+
+
+@pytest.mark.parametrize("bad", [{"events": 2**63}, {"bundle_size": 2**70}])
+def test_a_number_that_no_database_takes_is_refused_and_costs_only_its_run(
+    open_fleet: Opener, bad: dict[str, Any]
+) -> None:
+    with open_fleet() as index:
+        with pytest.raises(RefusedRowsError):
+            refused = entry("build-2")
+            index.add([msgspec.structs.replace(refused, manifest=msgspec.structs.replace(refused.manifest, **bad))])
+        assert index.add([entry("build-1")]) == 1
+        assert names(index) == ["build-1/run_001"]
+
+
+def test_long_names_are_cut(open_fleet: Opener) -> None:
+    long = hashlib.shake_256(b"name").hexdigest(5000)
+    with open_fleet() as index:
+        index.add([entry(agent_id=long, benchmark_id=long, difficulty_tier=long, openclaw=long)])
+        [run] = index.runs()
+        assert {run.agent, run.benchmark, run.difficulty, run.openclaw_version} == {long[:300]}
 
 
 def test_a_run_of_another_tenant_is_refused(open_fleet: Opener) -> None:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 LIMITS = ("cost_usd", "repeats", "tool_calls", "tokens", "model_calls", "minutes", "failures_in_a_row")
 BAD_LIMITS = {
-    "'5'": "expected",
-    "true": "expected",
-    "[1]": "expected",
+    "'5'": "must be a number or a table",
+    "true": "must be a number or a table",
+    "[1]": "must be a number or a table",
     "-1": ">= 0",
     "inf": "<=",
     "nan": ">= 0",
-    "{}": "missing required field max",
+    "{}": "it has no max",
     "{ max = 'x' }": "expected",
     "{ max = 1, per = 'hour' }": "it must be one of agent_run, session, run, day",
     "{ max = 1, action = 'kill' }": "it must be one of notify, stop",
@@ -26,7 +26,7 @@ BAD_PATTERNS = {
     "true": "expected",
     "[[1]]": "expected",
     "''": "length",
-    "{}": "missing required field",
+    "{}": "it has no call",
     "{ call = 1 }": "expected",
     "{ call = 'true', unknown = 1 }": "",
 }
@@ -112,7 +112,7 @@ def _patterns() -> Iterator[Hostile]:
     for name in (*TEXT_PATTERNS, *TABLE_PATTERNS):
         for value, said in BAD_PATTERNS.items():
             said = "expected" if name in ("always", "require") and value.startswith("{") else said
-            said = "expected" if name in TABLE_PATTERNS and not value.startswith("{") else said
+            said = "must be a table" if name in TABLE_PATTERNS and not value.startswith("{") else said
             yield Hostile(f"{name} = {value}", _contract(f"{name} = {value}").encode(), said, "contracts[0]")
 
 
@@ -151,9 +151,9 @@ def _contracts() -> Iterator[Hostile]:
         ("says", f"{never}\nsays = 3", "expected str"),
         ("long says", f"{never}\nsays = '{'x' * 301}'", "length"),
         ("same id", f"{never}\n[[contracts]]\nid = 'a'\n{never}", "has the id 'a', too"),
-        ("bad id", f"{never}\n[[contracts]]\nid = 'a b'\n{never}", "matching regex"),
-        ("no id", f"{never}\n[[contracts]]\n{never}", "missing required field id"),
-        ("empty", f"{never}\n[[contracts]]", "missing required field id"),
+        ("bad id", f"{never}\n[[contracts]]\nid = 'a b'\n{never}", "letters, digits"),
+        ("no id", f"{never}\n[[contracts]]\n{never}", "it has no id"),
+        ("empty", f"{never}\n[[contracts]]", "it has no id"),
     ):
         yield Hostile(name, _contract(text).encode(), said, "contracts[")
     many = "".join(f"[[contracts]]\nid = 'c{number}'\n{never}\n" for number in range(201))
@@ -187,11 +187,11 @@ def _files() -> Iterator[Hostile]:
         ("limits as a number", b"limits = 1", "limits", "it must be a table"),
         ("contracts as a table", b"[contracts]\nid = 'a'", "contracts", "it must be a list of tables"),
         ("contracts as a text", b"contracts = 'a'", "contracts", "it must be a list of tables"),
-        ("contracts as numbers", b"contracts = [1, 2]", "contracts[0]", "expected object, got int"),
+        ("contracts as numbers", b"contracts = [1, 2]", "contracts[0]", "it must be a table with the keys id"),
         ("notify as a text", b"notify = 'x'", "notify", "it must be a table"),
         ("unknown limit", b"[limits]\ncosts = 1", "limits.costs", "there is no key 'costs'"),
         ("limit in a table", b"[limits.tokens.max]\nx = 1", "limits.tokens.max", "expected float, got object"),
-        ("date", b"[limits]\ntokens = 2024-05-15", "limits.tokens", "expected"),
+        ("date", b"[limits]\ntokens = 2024-05-15", "limits.tokens", "must be a number or a table"),
         (
             "long list",
             b"forbidden_types = [" + b"'x'," * 15_000 + b"]",

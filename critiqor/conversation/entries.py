@@ -6,8 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from critiqor.diagnosis.collections.fingerprints import canonical_json, fingerprint
 from critiqor.diagnosis.signals.compactions import summarizes_history
-from critiqor.diagnosis.signals.text import canonical_json, fingerprint, plain_text
+from critiqor.diagnosis.signals.text import plain_text
 from critiqor.model import Event, EventType
 from critiqor.spans.late_usage import has_usage
 from critiqor.spans.pairing import SpanPairer

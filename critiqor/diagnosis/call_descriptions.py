@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from critiqor.diagnosis.collections.fingerprints import fingerprint
 from critiqor.diagnosis.loops.settled import reported_state
 from critiqor.diagnosis.results.command_results import is_result_an_answer
 from critiqor.diagnosis.results.exit_codes import stated_code
 from critiqor.diagnosis.results.meaning import meaning_of
 from critiqor.diagnosis.signals.causes import MAX_EXAMINED, cause_of_failure
 from critiqor.diagnosis.signals.errors import error_kind, failure_kind, failure_reason
-from critiqor.diagnosis.signals.literals import pattern_check
+from critiqor.diagnosis.signals.fast_patterns import pattern_check
 from critiqor.diagnosis.signals.noise import MAX_COMPARED
 from critiqor.diagnosis.signals.outputs import finds_nothing, is_echo, missed_names, printed_lines
-from critiqor.diagnosis.signals.text import fingerprint
 from critiqor.diagnosis.signals.tool_calls import runs_commands
 from critiqor.model import Event
 from critiqor.model.sanitize import excerpt
@@ -139,7 +139,7 @@ def _complaints(call: ToolCall, text: str) -> str:
 
 
 def exit_code_of(event: Event) -> int | None:
-    """Return the exit code that was recorded with a result."""
+    """Return the exit code of a tool call, which was recorded with its result."""
     code = event.payload.get("exit_code")
     if code is None:
         code = result_details(event.payload.get("result")).get("exitCode")

@@ -46,7 +46,9 @@ class _Turn(NamedTuple):
 class Ledger:
     """Adds up the usage of every model call: in total, by model, by agent run and by session."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, lists_turns: bool = True) -> None:
+        """Without `lists_turns`, agent runs are not told apart, and nothing is kept of them."""
+        self._lists_turns = lists_turns
         self._total = Usage()
         self._models: dict[tuple[str | None, str | None], ModelUsage] = {}
         self._turns: dict[Scope, _Turn] = {}
@@ -124,6 +126,8 @@ class Ledger:
         return self._latest_totals
 
     def _turn(self, scope: Scope) -> TurnUsage:
+        if not self._lists_turns:
+            return TurnUsage(scope=scope)
         turn = self._turns.get(scope)
         if turn is None:
             self._turns_begun += 1

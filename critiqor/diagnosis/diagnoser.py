@@ -55,7 +55,7 @@ from critiqor.model.usage import Cost
 from critiqor.spans.agent_run import AgentRun
 
 ENGINE_VERSION = "1.0.0"
-RULE_SET_VERSION = "12"
+RULE_SET_VERSION = "13"
 # 1: first full set of detectors.
 # 2: latency_stall, slow_startup, slow_provider and child_process_failure.
 # 3: the cause of cost_explosion no longer depends on which calls it names; inspection_incomplete comes first if no
@@ -88,6 +88,8 @@ RULE_SET_VERSION = "12"
 # duration, and the time of a tool within an agent run is the duration that the call reported; answers to SQL statements
 # are read like those of a client; a number that a service changed is misreported; bad news about a call that worked
 # admits no failure of another one; waste is an explosion from 400,000 tokens on.
+# 13: after a compaction, a call is compared with at least the last 256 different results of its session, before 1,024;
+# 200 looks in a row without anything new are reported although the user ordered repetition.
 _RANKS = {type_: rank for rank, type_ in enumerate(BUILT_IN.meanings)}
 
 

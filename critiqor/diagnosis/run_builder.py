@@ -23,6 +23,7 @@ from critiqor.diagnosis.call_descriptions import (
     is_expected_failure,
 )
 from critiqor.diagnosis.claims.claim_checker import ClaimChecker
+from critiqor.diagnosis.collections.fingerprints import canonical_json, encoded, fingerprint
 from critiqor.diagnosis.loops.hits import UnreadHits
 from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.runs.request_log import RequestLog
@@ -33,19 +34,12 @@ from critiqor.diagnosis.signals.language_coverage import LanguageCoverage
 from critiqor.diagnosis.signals.noise import NoiseFilter
 from critiqor.diagnosis.signals.outputs import cut_digests, cut_size
 from critiqor.diagnosis.signals.repetition import orders_repetition, tells_repetition
-from critiqor.diagnosis.signals.reported_numbers import amount
 from critiqor.diagnosis.signals.secrets import REDACTION_MARK, secret_marks
-from critiqor.diagnosis.signals.text import (
-    canonical_json,
-    distinctive_words,
-    encoded,
-    fingerprint,
-    new_words,
-    plain_text,
-)
+from critiqor.diagnosis.signals.text import distinctive_words, new_words, plain_text
 from critiqor.diagnosis.signals.tool_calls import does_nothing, kind_of, runs_commands, runs_tests
 from critiqor.model import Event, EventType, Scope
 from critiqor.model.sanitize import excerpt, sanitize_line
+from critiqor.model.usage import amount
 from critiqor.spans.agent_run import CLOSED, AgentRun
 from critiqor.spans.calls import Kind, MemoryLookup, Message, ModelCall, Moment, Plan, ToolCall, is_own_call
 from critiqor.spans.hidden_calls import HiddenCalls

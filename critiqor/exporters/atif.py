@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from critiqor.diagnosis.prices.price import tokens_of
-from critiqor.diagnosis.signals.reported_numbers import is_plausible
 from critiqor.diagnosis.signals.text import plain_text
 from critiqor.model import Event, EventType
 from critiqor.model.report import Recorded
+from critiqor.model.usage import is_plausible
 
 SCHEMA_VERSION = "ATIF-v1.4"
 _SIDECHAIN = "sidechain-"

@@ -1,7 +1,7 @@
 """The manifest of a run in an object store, and the names of its objects.
 
     manifests/<host>/<run>-<digest>.json    what is known about a run without reading its bundle
-    bundles/<host>/<run>-<digest>.zip       the files of the run
+    bundles/<host>/<run>-<digest>.zip       the files of the run; `….2.zip` if a damaged object has that name
     diagnoses/<seal>/<rule set>.json        later diagnoses of its evidence
 
 A runs folder numbers its runs from one, and a host may have several folders, so the digest of the sealed evidence is a
@@ -22,6 +22,8 @@ MANIFEST_SCHEMA = "critiqor.fleet.manifest.v1"
 DIGEST_LENGTH = 16
 """Number of hexadecimal digits of the seal that are a part of an object's name."""
 HOST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+MAX_BUNDLES = 9
+"""How many names a bundle can have: the next one is used if what has the name is no bundle of its run."""
 RULE_SET = re.compile(r"\d{1,5}(?:\.\d{1,5}){0,3}")
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -56,6 +58,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     bundle_size: int
     bundle_digest: str
     """`sha256:` followed by the digest of the bundle."""
+    bundle_number: int = 1
+    """Which of the names of a bundle this one has."""
 
     @property
     def name(self) -> str:
@@ -70,7 +74,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def bundle_path(self) -> str:
         """The name of the object that holds the files of the run."""
-        return f"bundles/{self.name}.zip"
+        number = f".{self.bundle_number}" if self.bundle_number > 1 else ""
+        return f"bundles/{self.name}{number}.zip"
 
 
 def stored_name(host: str, run_id: str, seal: str) -> str:
@@ -98,6 +103,8 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
         raise ValueError("the name of its host or run is not valid")
     if not _DIGEST.fullmatch(manifest.bundle_digest) or manifest.bundle_size < 0:
         raise ValueError("it does not describe its bundle")
+    if not 1 <= manifest.bundle_number <= MAX_BUNDLES:
+        raise ValueError("it names no bundle")
     if manifest.manifest_path != path:
         raise ValueError("it belongs to another name")
     return manifest

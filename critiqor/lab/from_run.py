@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from critiqor.diagnosis.detectors.provider_failure import provider_failure_cause
+from critiqor.diagnosis.signals.provider_errors import provider_failure_cause
 from critiqor.errors import CritiqorError
 from critiqor.importers.values import as_count
 from critiqor.lab.model.model_script import ToolUse

@@ -56,9 +56,8 @@ class RecordingLimits:
             self._advanced_at = now
             reached += self._tracker.advance(now)
         found = [_live_limit(limit, now) for limit in reached]
-        new = [limit for limit in found if _key(limit) not in self._known]
-        self._known.update(map(_key, new))
-        return new
+        # The tracker reports each limit once; what is known was reported by a process before this one.
+        return [limit for limit in found if _key(limit) not in self._known]
 
     def save(self) -> None:
         """Store the amounts of this run for other runs of the same day."""

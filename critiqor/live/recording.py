@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from critiqor.live.announcements import Announcement, Announcer
-from critiqor.live.diagnosis import LiveDiagnosis
+from critiqor.live.diagnosis import MAX_LIMITS, LiveDiagnosis
 from critiqor.live.event_order import EventOrder
 from critiqor.live.limits import DayFile, RecordingLimits
 from critiqor.live.stop_request import take_stop
@@ -52,7 +52,7 @@ class LiveRecording:
         announced = set(before.announced) if before is not None else set()
         self._announcer = Announcer(run.id, [finding for finding in known if finding.id in announced])
         self.limits: list[LiveLimit] = list(before.limits) if before is not None else []
-        """Limits that were exceeded."""
+        """Limits that were exceeded: the last ones."""
         days = DayFile(run.paths.runs_dir)
         self._limits = RecordingLimits(limits, run.id, days, self.limits) if limits and limits.given else None
         self._new_limits: list[LiveLimit] = []
@@ -93,6 +93,7 @@ class LiveRecording:
     def add_limit(self, limit: LiveLimit) -> None:
         """Note an exceeded limit, and what became of it, in the verdict."""
         self.limits.append(limit)
+        del self.limits[:-MAX_LIMITS]
         self._is_changed = True
 
     def publish(self, now: float) -> list[Announcement]:

@@ -308,7 +308,8 @@ def _conversation(view: RunView, session: str | None) -> Iterator[ShownEntry]:
 def _conversation_text(entry: Entry, event: Event) -> str:
     from critiqor.conversation.entries import tool_arguments
     from critiqor.conversation.entry_text import entry_text, tool_result
-    from critiqor.diagnosis.signals.text import canonical_json, plain_text
+    from critiqor.diagnosis.collections.fingerprints import canonical_json
+    from critiqor.diagnosis.signals.text import plain_text
 
     if event.event_type == EventType.TOOL_CALL:
         return canonical_json(tool_arguments(event))
@@ -319,7 +320,7 @@ def _conversation_text(entry: Entry, event: Event) -> str:
 
 
 def _entry(event: Event, text: str | None = None, kind: EntryKind | None = None) -> ShownEntry:
-    from critiqor.diagnosis.signals.text import canonical_json
+    from critiqor.diagnosis.collections.fingerprints import canonical_json
     from critiqor.privacy.replacements import anonymous_name
 
     return ShownEntry(

@@ -72,7 +72,7 @@ class WitnessFacts(msgspec.Struct, kw_only=True):
     inserted: int = 0
     """Number of records that no recorder wrote."""
     unreported: int = 0
-    """Number of records at the end of a recorder that the monitor did not get a report of."""
+    """Number of records that the monitor did not get a report of."""
     unknown_recorders: int = 0
     """Number of writers in the journal that did not report to the monitor, or are not of the launched process."""
     silenced_recorders: int = 0

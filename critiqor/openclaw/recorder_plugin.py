@@ -11,6 +11,7 @@ import msgspec
 
 from critiqor.errors import UsageError
 from critiqor.openclaw.configuration import ConfigurationFile, read_document
+from critiqor.storage.atomic import read_regular_file
 
 PLUGIN_ID = "critiqor"
 """The id of the recorder plugin in OpenClaw."""
@@ -55,7 +56,7 @@ def plugin_digest() -> str:
     digest = hashlib.sha256()
     for path in sorted(plugin_folder().iterdir()):
         with contextlib.suppress(OSError):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+            digest.update(path.name.encode() + b"\0" + read_regular_file(path))
     return digest.hexdigest()
 
 

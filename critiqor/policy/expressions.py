@@ -65,6 +65,16 @@ _TOKEN = re.compile(
 _REPEAT = re.compile(r"\{(\d+)?,?(\d+)?\}")
 _PARSER_ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (?:Syntax error: )?([^\n]*)")
 _EXPECTING = re.compile(r" expecting .*")
+_REFUSED = re.compile(r"Undefined variable or function: '(\w+)'")
+
+
+_OPERATORS = {"and": "&&", "or": "||", "not": "!", "=": "=="}
+"""Operators of other languages, and what they are in CEL."""
+_FOREIGN_OPERATOR = re.compile(r"\b(?:and|or|not)\b|(?<![=!<>])=(?!=)")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_CONTROL_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[abfv]")
+"""Escapes in a text that is not raw: `\\b` is the end of a word in a regular expression only."""
+_OTHER_CASE = re.compile(r"(?i)(to)?_?(lower|upper|casefold)(ascii|case)?")
 
 
 class ExpressionError(ValueError):
@@ -110,6 +120,16 @@ class _Token(NamedTuple):
     start: int
 
 
+def _reason(error: Exception) -> str:
+    """Return why CEL could not evaluate an expression, in words that its users understand."""
+    text = " ".join(str(error).split()).partition(". ")[0].partition(": the operation")[0]
+    if text == "No such overload":
+        return "an operator or a function does not take such values; contains() searches a text, `in` a list"
+    if refused := _REFUSED.fullmatch(text):
+        return f"{refused[1]}() does not take such a value"
+    return text[:160] or type(error).__name__
+
+
 class Expression:
     """A valid expression about one event, or about what else has the `names` that it sees."""
 
@@ -122,6 +142,8 @@ class Expression:
         self.source = source
         self.needs = _parts(tokens, names, sees_first=sees_first)
         """The parts of the event that it is about: `call`, `result`, `message`."""
+        self.needs_of_first = _parts_of_first(tokens) if sees_first else frozenset()
+        """The same for the earlier event."""
         self._costs = _costs(tokens)
 
     def is_true(self, context: Context, size: EventSize) -> bool:
@@ -134,8 +156,7 @@ class Expression:
         except KeyError as error:
             raise EvaluationError(f"the event has no {error.args[0] if error.args else 'such key'!r}") from error
         except Exception as error:
-            text = " ".join(str(error).split()).partition(". ")[0].partition(": the operation")[0]
-            raise EvaluationError(text[:160] or type(error).__name__) from error
+            raise EvaluationError(_reason(error)) from error
         if not isinstance(value, bool):
             raise EvaluationError(f"the result is a {type(value).__name__}, neither true nor false")
         return value
@@ -150,12 +171,20 @@ class Expression:
         return total
 
 
-def kind_of(*expressions: Expression | None) -> EventKind:
-    """Return the kind of event on which expressions about the same event are evaluated.
+PARTS: Mapping[EventKind, frozenset[str]] = {
+    "call": frozenset(("call",)),
+    "result": frozenset(("call", "result")),
+    "message": frozenset(("message",)),
+}
+"""What each kind of event has."""
 
-    Raise `ExpressionError` if no kind of event has all that they use: a message has no `call`.
+
+def kind_of(expression: Expression, further: Iterable[str] = ()) -> EventKind:
+    """Return the kind of event on which an expression is evaluated, given `further` parts that the event must have.
+
+    Raise `ExpressionError` if no kind of event has all of them: a message has no `call`.
     """
-    needs = {part for each in expressions if each is not None for part in each.needs}
+    needs = {*expression.needs, *further}
     if "message" in needs and len(needs) > 1:
         raise ExpressionError(f"no event has both message and {min(needs - {'message'})}")
     if not needs:
@@ -194,11 +223,22 @@ def _compiled(source: str) -> Program:
         line, column, problem = int(found[1]), int(found[2]), _EXPECTING.sub("", found[3])
         lines = source.splitlines(keepends=True)
         offset = sum(map(len, lines[: line - 1])) + column - 1
+        if operator := _FOREIGN_OPERATOR.search(_TOKEN.sub(_blank_text, source)):
+            problem = f"{operator[0]} is no operator (did you mean {_OPERATORS[operator[0]]}?)"
+            offset = operator.start()
         raise ExpressionError(f"it is no CEL expression: {problem}", min(offset, max(0, len(source) - 1))) from error
+
+
+def _blank_text(token: re.Match[str]) -> str:
+    """Return spaces for a text or a comment, so that only the rest of an expression is searched."""
+    return " " * len(token[0]) if token.lastgroup in ("text", "comment") else token[0]
 
 
 def _tokens(source: str) -> list[_Token]:
     """Return the tokens of an expression. Raise `ExpressionError` if it is too costly or uses unknown names."""
+    if control := _CONTROL.search(source):
+        text = f"it contains the control character {control[0]!r}"
+        raise ExpressionError(f"{text}: put expressions with a backslash in single quotes", control.start())
     found = (token for token in _TOKEN.finditer(source) if token.lastgroup != "comment")
     tokens = [_Token(token.lastgroup or "mark", token[0], token.start()) for token in found]
     depths = _loop_depths(tokens)
@@ -207,8 +247,10 @@ def _tokens(source: str) -> list[_Token]:
         if token.kind != "name" or not is_called:
             continue
         if token.text not in _FUNCTIONS:
-            known = sorted(_FUNCTIONS)
-            raise ExpressionError(f"there is no function {token.text}(){_suggestion(token.text, known)}", token.start)
+            hint = _suggestion(token.text, sorted(_FUNCTIONS))
+            if _OTHER_CASE.fullmatch(token.text):
+                hint = '; compare upper and lower case alike with matches(r"(?i)…")'
+            raise ExpressionError(f"there is no function {token.text}(){hint}", token.start)
         if token.text == "matches":
             _check_regex(tokens, number, in_loop=depths[number] > 0)
     return tokens
@@ -253,6 +295,9 @@ def _costs(tokens: list[_Token]) -> list[_Cost]:
     return costs
 
 
+_RAW = 'put r before the quotes, as in r"\\b[a-z]+"'
+
+
 def _check_regex(tokens: list[_Token], number: int, *, in_loop: bool) -> None:
     """Check the regular expression of `text.matches(regex)` or `matches(text, regex)`, which must be a text."""
     end, depth = number + 1, 0
@@ -268,12 +313,16 @@ def _check_regex(tokens: list[_Token], number: int, *, in_loop: bool) -> None:
         raise ExpressionError("the regular expression is too costly", last.start)
     if in_loop and most > 1:
         raise ExpressionError("a regular expression in a loop may not have numbers of repetitions", last.start)
+    is_raw = last.text[:2].lower().rstrip("\"'") in ("r", "br", "rb")
+    if not is_raw and (found := _CONTROL_ESCAPE.search(last.text)):
+        at = last.start + found.end() - 2
+        raise ExpressionError(f"{last.text[found.end() - 2 : found.end()]} is a control character here: {_RAW}", at)
     try:
         _compiled(f'"".matches({last.text})').execute({})
     except ExpressionError:
-        raise ExpressionError("the regular expression is no valid text", last.start) from None
+        raise ExpressionError(f"the regular expression is no valid text: {_RAW}", last.start) from None
     except Exception as error:
-        reason = " ".join(str(error).partition("error: ")[2].split()).partition(". Check")[0]
+        reason = " ".join(str(error).rpartition("error: ")[2].split()).partition(". Check")[0]
         raise ExpressionError(f"the regular expression is invalid: {reason}", last.start) from error
 
 
@@ -299,6 +348,20 @@ def _parts(tokens: list[_Token], names: Mapping[str, tuple[str, ...]], *, sees_f
             text = f"there is no {token.text}{_suggestion(token.text, known)}; an expression sees {', '.join(known)}"
             raise ExpressionError(text, token.start)
     return frozenset(parts)
+
+
+def _parts_of_first(tokens: list[_Token]) -> frozenset[str]:
+    """Return the parts of the earlier event that an expression takes; none if `has()` asks for one of them."""
+    found = set()
+    for number, token in enumerate(tokens[:-2]):
+        before = [each.text for each in tokens[max(0, number - 2) : number]]
+        is_part = token.text == "first" and token.kind == "name" and before[-1:] != ["."]
+        if is_part and tokens[number + 1].text == "." and tokens[number + 2].kind == "name":
+            is_whole = number + 3 < len(tokens) and tokens[number + 3].text == ")"
+            if before == ["has", "("] and is_whole:
+                return frozenset()  # it may be missing
+            found.add(tokens[number + 2].text)
+    return frozenset(found)
 
 
 def _check_member(tokens: list[_Token], number: int, members: Iterable[str]) -> None:

@@ -15,10 +15,11 @@ import msgspec
 from msgspec import Meta
 
 from critiqor.diagnosis.call_descriptions import exit_code_of, is_expected_failure
+from critiqor.diagnosis.collections.fingerprints import canonical_json, fingerprint
 from critiqor.diagnosis.prices.price import price_of, tokens_of
 from critiqor.diagnosis.signals.noise import NoiseFilter
 from critiqor.diagnosis.signals.outputs import cut_digests, cut_size
-from critiqor.diagnosis.signals.text import canonical_json, fingerprint, plain_text
+from critiqor.diagnosis.signals.text import plain_text
 from critiqor.model import Event, EventType, Scope, iso_from_ms, ms_from_iso
 from critiqor.model.event import HOUSEKEEPING
 from critiqor.model.formatting import format_session

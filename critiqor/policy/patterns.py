@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from critiqor.policy.contract import After, Before, Contract, Never, OnlyIf
 from critiqor.policy.event_values import SeenEvent
-from critiqor.policy.expressions import EvaluationError, EventKind, EventSize, Expression, ExpressionError, kind_of
+from critiqor.policy.expressions import (
+    PARTS,
+    EvaluationError,
+    EventKind,
+    EventSize,
+    Expression,
+    ExpressionError,
+    kind_of,
+)
 
 if TYPE_CHECKING:
     from cel import Context
@@ -71,6 +79,7 @@ class CompiledContract:
             self.other = self._compile_all((pattern, key), other, of_later=isinstance(given, After))
         of_later = not isinstance(given, After)
         self.subject = self._compile((pattern, "call"), given.call, of_later=of_later)
+        self._check_first(self.other if of_later else [self.subject])
 
     def _compile_all(
         self, keys: tuple[str, ...], sources: str | Sequence[str], *, of_later: bool = False
@@ -80,12 +89,30 @@ class CompiledContract:
         return [self._compile((*keys, at), source, of_later=of_later) for at, source in enumerate(sources)]
 
     def _compile(self, keys: tuple[str | int, ...], source: str, *, of_later: bool = False) -> Alternative:
-        """Compile an expression; `of_later`: it is about the same event as the condition."""
+        """Compile an expression; `of_later`: it is about the same event as the condition, else about `first`."""
         expression = _expression(keys, source)
+        condition = self.condition
         try:
-            return Alternative(expression, kind_of(expression, self.condition if of_later else None))
+            if condition is None or of_later:
+                return Alternative(expression, kind_of(expression, condition.needs if condition is not None else ()))
+            kind = kind_of(expression)
         except ExpressionError as error:
             raise ContractError(error, keys, source) from error
+        # A call whose result is looked at later has to have one.
+        is_lifted = kind == "call" and "result" in condition.needs_of_first
+        return Alternative(expression, "result" if is_lifted else kind)
+
+    def _check_first(self, earlier: list[Alternative]) -> None:
+        """Check that an earlier event can have what the condition takes of it as `first`."""
+        condition = self.condition
+        if condition is None or not earlier:
+            return
+        known = frozenset[str]().union(*(PARTS[each.kind] for each in earlier))
+        for part in sorted(condition.needs_of_first - known):
+            kinds = " or ".join(sorted({f"a {each.kind}" for each in earlier}))
+            error = ExpressionError(f"first is {kinds} here, which has no {part}", condition.source.find("first"))
+            key = "holds" if self.contract.only_if is not None else "where"
+            raise ContractError(error, (self.contract.pattern, key), condition.source)
 
 
 def _expression(keys: tuple[str | int, ...], source: str, *, sees_first: bool = False) -> Expression:

@@ -159,7 +159,7 @@ def _converted(document: dict[str, Any]) -> Policy:
     limits, contracts = document.get("limits", {}), document.get("contracts", [])
     for name, kind, what in (
         ("limits", dict, "table"),
-        ("contracts", list, "list of tables"),
+        ("contracts", list, "list of tables, each under [[contracts]]"),
         ("notify", dict, "table"),
     ):
         if not isinstance(document.get(name, kind()), kind):
@@ -265,6 +265,7 @@ _CHOICES = {
 }
 _KEY = re.compile(r"\.([A-Za-z0-9_-]+)|\[(\d+)\]")
 _UNKNOWN = re.compile(r"Object contains unknown field (.+)")
+_MISSING = re.compile(r"Object missing required field (.+)")
 
 
 def _described(error: msgspec.ValidationError) -> _Mistake:
@@ -275,7 +276,16 @@ def _described(error: msgspec.ValidationError) -> _Mistake:
     if unknown := _UNKNOWN.fullmatch(what):
         known, name = _known_keys(path), excerpt(unknown[1], MAX_KEY)
         text = f"there is no key {name!r}{_suggestion(name, known)}; the keys are {', '.join(known)}"
+        if path == ("limits",) and name in RULES:
+            text = f"{name} is a rule for a finished run: put it before the first table"
         return _Mistake((*path, unknown[1]), text)
+    if missing := _MISSING.fullmatch(what):
+        return _Mistake(path, f"it has no {missing[1]}; the keys are {', '.join(_known_keys(path))}")
+    if what.startswith("Expected object"):
+        table = f"a table with the keys {', '.join(_known_keys(path))}" if path else "a table"
+        return _Mistake(path, f"it must be {'a number or ' if path[:1] == ('limits',) else ''}{table}")
+    if last == "id" and "regex" in what:
+        return _Mistake(path, "it may consist of letters, digits, dots, hyphens and underscores")
     choices = _CHOICES.get(last) if isinstance(last, str) else None
     if choices and path[0] == "contracts" and last == "per":
         choices = ("agent_run", "session")

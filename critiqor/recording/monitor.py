@@ -138,7 +138,7 @@ class _MonitoredRun:
             self._say(f"NOT RECORDING: {launch.overlay.blocked}")
         command = [launch.installation.command, *launch.installation.arguments, *self._options.arguments]
         mark = {name: launch.environment[name] for name in ("CRITIQOR_RUN_ID", "CRITIQOR_RUNS_DIR")}
-        problem = self._witness.start(lambda pid: self._supervisor.is_of_tree(pid))
+        problem = self._witness.start(lambda pid: self._supervisor.is_of_tree(pid), launch.overlay.path)
         if problem is not None:
             self._say(f"records that are lost or altered will not be noticed: {problem}")
         self._environment = {**launch.environment, **self._witness.environment}
@@ -174,7 +174,8 @@ class _MonitoredRun:
         if self._options.segment is not None:
             policy = self._options.policy_file
             cutter = SegmentCutter(self._run, self._say, () if policy is None else ("--policy", str(policy)))
-            self._segments = MonitoredSegments(cutter, self._supervisor.is_of_tree, self._go_on, self._say)
+            is_of_tree, overlay = self._supervisor.is_of_tree, launch.overlay.path
+            self._segments = MonitoredSegments(cutter, is_of_tree, self._go_on, self._say, overlay)
         if self._user_commands is not None:
             self._user_commands.start()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,7 +17,7 @@ from critiqor.recording.witness import Witness
 from critiqor.run.active_slot import slot_run_id
 from critiqor.run.lifecycle import append_lifecycle_event
 from critiqor.run.store import Run
-from critiqor.storage.atomic import write_json
+from critiqor.storage.atomic import read_regular_file, write_json
 from critiqor.storage.audit.journal_audit import lifecycle_digest
 from critiqor.storage.audit.statement import StatementFile
 from critiqor.storage.lock import exclusive, is_sealed
@@ -35,12 +37,17 @@ class RunWitness:
         self.listener: Witness | None = None
         """What recorders report to; None if it could not be started."""
         self._statement: StatementFile | None = None
-        self._plugin_digest = ""
+        self._digests: dict[str, str | None] = {}
+        self._configuration: Path | None = None
 
-    def start(self, is_of_tree: Callable[[int], bool]) -> OSError | None:
-        """Start to listen. Return why that was not possible; a run without a witness is recorded all the same."""
+    def start(self, is_of_tree: Callable[[int], bool], configuration: Path | None = None) -> OSError | None:
+        """Start to listen. Return why that was not possible; a run without a witness is recorded all the same.
+
+        `configuration` is the file by which OpenClaw loads the recorder, if Critiqor made one.
+        """
+        self._configuration = configuration
         try:
-            self._plugin_digest = plugin_digest()
+            self._digests = self._files()
             self.listener = Witness(is_of_tree, self._since)
             self._statement = StatementFile(self._paths.statement_path(self._run.id))
         except OSError as error:
@@ -93,6 +100,14 @@ class RunWitness:
         self.listener = self._statement = None
         self._paths.statement_path(self._run.id).unlink(missing_ok=True)
 
+    def _files(self) -> dict[str, str | None]:
+        """Return digests of files that decide what is recorded, by their names in words; None if there is no file."""
+        return {
+            "the files of the recorder plugin": _digest(plugin_digest),
+            "the configuration that loads the recorder": _digest_of_file(self._configuration),
+            "redaction.json": _digest_of_file(self._paths.redaction_rules_path(self._run.id)),
+        }
+
     def _head(self) -> RunHead | None:
         """Return the head of the run; None if its record was damaged or removed, by somebody else."""
         try:
@@ -105,18 +120,23 @@ class RunWitness:
         altered = []
         if not witness.is_reachable():
             altered.append("the socket on which recorders report")
-        try:
-            is_same = plugin_digest() == self._plugin_digest
-        except OSError:
-            is_same = False
-        if not is_same:
-            altered.append("the files of the recorder plugin")
+        altered += [name for name, digest in self._files().items() if digest != self._digests[name]]
         if is_recorded and is_sealed(self._paths.session_lock_path(self._run.id)):
             altered.append("the lock of session.json")
         slot = None if head is None else head.slot
         if is_recorded and slot_run_id(self._paths, slot) != self._run.id:
             altered.append(self._paths.active_path.name if slot is None else f"{slot}.json")
         return altered
+
+
+def _digest(read: Callable[[], str]) -> str | None:
+    with contextlib.suppress(OSError):
+        return read()
+    return None
+
+
+def _digest_of_file(path: Path | None) -> str | None:
+    return None if path is None else _digest(lambda: hashlib.sha256(read_regular_file(path)).hexdigest())
 
 
 class GuardWitness:

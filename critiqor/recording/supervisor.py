@@ -253,6 +253,8 @@ class Supervisor:
 
     def _ended_by_ctrl_c(self, exit_code: int) -> bool:
         """Return whether a signal ended the child soon after Ctrl-C, whichever it was."""
+        # It may have had no time to end. If it got Ctrl-C first, another signal does not change how it ends.
+        self._end_sentinel()
         self._notice_ctrl_c()
         is_recent = self._ctrl_c_at is not None and time.monotonic() - self._ctrl_c_at < CTRL_C_SECONDS
         return is_recent and exit_code > 128

@@ -30,7 +30,10 @@ MAX_LINE = 4_096
 MAX_RECORDERS = 20_000
 """Maximum number of recorders of a run; the records of further ones are not confirmed."""
 MAX_DRAINED = 1 << 26
-"""Maximum number of bytes of a connection that are read at the end."""
+"""Maximum number of bytes of all connections that are read at the end."""
+MAX_ANSWERS = 8
+"""Maximum number of answers that are sent at the same time; who asks while there are as many gets none."""
+ANSWER_SECONDS = 5.0
 MAX_GAP = 1_000_000
 """Maximum number of reports in a row that can be missing; a larger gap is an attempt to use up memory."""
 PAUSE_SECONDS = 0.001
@@ -155,6 +158,7 @@ class Witness:
         self.address = self._folder / "witness"
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(str(self.address))
+        self._place = _place_of(self.address)
         self._server.listen(64)
         self._server.setblocking(False)
         self._selector = selectors.DefaultSelector()
@@ -165,6 +169,7 @@ class Witness:
         self._recorders: dict[str, WitnessedRecorder] = {}
         self._lifecycle: dict[str, str] = {}
         self._has_too_many = False
+        self._answers = threading.BoundedSemaphore(MAX_ANSWERS)
         self._lock = threading.Lock()
         self._is_closed = False
         self._thread = threading.Thread(target=self._listen, daemon=True, name="critiqor-witness")
@@ -199,8 +204,8 @@ class Witness:
             return sum(recorder.produced for recorder in self._recorders.values() if recorder.is_of_tree)
 
     def is_reachable(self) -> bool:
-        """Return whether recorders can still connect: the agent can remove the socket."""
-        return self.address.is_socket()
+        """Return whether recorders could connect all the time: the agent can move or replace the socket."""
+        return self._place is not None and _place_of(self.address) == self._place
 
     def close(self) -> None:
         """Read what was sent so far, and stop; nothing happens if it was closed before."""
@@ -209,8 +214,9 @@ class Witness:
         self._is_closed = True
         self._wake.send(b"x")
         self._thread.join()
+        left = MAX_DRAINED
         for connection in [*self._connections.values()]:
-            self._drain(connection)
+            left -= self._drain(connection, left)
         for each in (*self._connections, self._server, self._waker, self._wake):
             each.close()
         self._selector.close()
@@ -265,12 +271,14 @@ class Witness:
             return
         self._handle(connection, data)
 
-    def _drain(self, connection: _Connection) -> None:
-        left = MAX_DRAINED
+    def _drain(self, connection: _Connection, limit: int) -> int:
+        """Read what was sent, until there are `limit` bytes. Return how many there were."""
+        size = 0
         with contextlib.suppress(OSError):
-            while left > 0 and (data := connection.socket.recv(_READ_BYTES)):
-                left -= len(data)
+            while size < limit and (data := connection.socket.recv(_READ_BYTES)):
+                size += len(data)
                 self._handle(connection, data)
+        return size
 
     def _handle(self, connection: _Connection, data: bytes) -> None:
         lines = (connection.rest + data).split(b"\n")
@@ -278,7 +286,7 @@ class Witness:
         position = 0
         while position < len(lines):
             with self._lock:
-                if connection.recorder is not None:
+                if connection.recorder is not None and connection.peer.is_of_tree:
                     position += connection.recorder.add_in_order(lines, position)
                 if position == len(lines):
                     break
@@ -290,14 +298,20 @@ class Witness:
             self._answer(connection)
 
     def _answer(self, connection: _Connection) -> None:
-        if connection.has_asked:
-            return  # a peer that does not read must not hold up the others
+        # A peer that asks and does not read must not hold up the others.
+        if connection.has_asked or not self._answers.acquire(blocking=False):
+            return
         connection.has_asked = True
-        data = msgspec.json.encode(self.statement()) + b"\n"
-        with contextlib.suppress(OSError):
-            connection.socket.settimeout(5.0)
-            connection.socket.sendall(data)
-            connection.socket.setblocking(False)
+        answer = (connection.socket.dup(), msgspec.json.encode(self.statement()) + b"\n")
+        threading.Thread(target=self._send_answer, args=answer, daemon=True, name="critiqor-statement").start()
+
+    def _send_answer(self, connected: socket.socket, data: bytes) -> None:
+        try:
+            with connected, contextlib.suppress(OSError):
+                connected.settimeout(ANSWER_SECONDS)
+                connected.sendall(data)
+        finally:
+            self._answers.release()
 
     def _report(self, connection: _Connection, words: list[bytes]) -> None:
         recorder = connection.recorder
@@ -305,6 +319,9 @@ class Witness:
             self._add_recorder(connection, words[1][:40].decode("ascii", "replace"))
             return
         if recorder is None:
+            return
+        if not connection.peer.is_of_tree:
+            recorder.note_irregular()  # nothing is kept of it: it could use up the memory
             return
         try:
             if words[0].isdigit():
@@ -328,6 +345,14 @@ class Witness:
             connection.recorder = self._recorders[writer] = WitnessedRecorder(writer, connection.peer)
         else:
             self._has_too_many = True
+
+
+def _place_of(path: Path) -> tuple[int, int] | None:
+    """Return what changes when a file is moved or replaced, and cannot be set; None if it is gone."""
+    with contextlib.suppress(OSError):
+        status = path.lstat()
+        return status.st_ino, status.st_ctime_ns
+    return None
 
 
 def _is_embedded_loop(program: str, arguments: list[str]) -> bool:

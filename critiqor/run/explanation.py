@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from critiqor.conversation.entries import ConversationBuilder, message_text
-from critiqor.diagnosis.signals.text import canonical_json, plain_text
+from critiqor.diagnosis.collections.fingerprints import canonical_json
+from critiqor.diagnosis.signals.text import plain_text
 from critiqor.errors import BrokenRecordError, UsageError
 from critiqor.model import CausalStep, Claim, Diagnosis, Event, Finding, Relation
 from critiqor.model.formatting import format_place

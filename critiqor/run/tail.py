@@ -169,7 +169,7 @@ class _Tally:
     """Adds up events."""
 
     def __init__(self) -> None:
-        self._ledger = Ledger()
+        self._ledger = Ledger(lists_turns=False)
         self._events = 0
         self._tool_calls = 0
         self._errors = 0

@@ -1,5 +1,6 @@
-// Preloaded into OpenClaw: from the Nth write of the recorder into the runs folder on, the disk is full. Space that was
-// reserved before can still be overwritten. FULL_DISK_COUNT names a file for the number of writes.
+// Preloaded into OpenClaw: from the Nth write of the recorder into the runs folder on, the disk is full. As on a real one,
+// the Nth write itself has room for a part, and space that was reserved before can still be overwritten. FULL_DISK_COUNT
+// names a file for the number of writes.
 
 import fs from "node:fs";
 
@@ -20,9 +21,12 @@ function refuse() {
 
 fs.writeSync = (descriptor, data, ...rest) => {
   const isReserved = rest[2] === 0 && fs.fstatSync(descriptor).size > 0;
-  return !isReserved && isFull(descriptor) ? refuse() : writeSync(descriptor, data, ...rest);
+  if (isReserved || !isFull(descriptor)) return writeSync(descriptor, data, ...rest);
+  const [start = 0, length] = rest;
+  return writes === from && length > 1 ? writeSync(descriptor, data, start, length >> 1) : refuse();
 };
 fs.writeFileSync = (file, ...rest) => (isFull(file) ? refuse() : writeFileSync(file, ...rest));
 
 const { FULL_DISK_COUNT: count } = process.env;
-if (count) process.on("exit", () => writeFileSync(count, String(writes)));
+// OpenClaw is a tree of processes, of which one records.
+if (count) process.on("exit", () => writes > 0 && writeFileSync(count, String(writes)));

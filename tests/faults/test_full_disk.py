@@ -51,7 +51,8 @@ def record(folder: Path, first: int, *words: str) -> tuple[Counts, str]:
     runs.finalize("run_001")
     coverage = runs.evidence("run_001")["coverage"]
     witness = coverage["witness"]
-    counts = Counts(witness["produced"], coverage["journal_lines"], witness["lost"])
+    kept = coverage["journal_lines"] - coverage["damaged_records"]
+    counts = Counts(witness["produced"], kept, witness["lost"])
     assert counts.produced == counts.kept + counts.lost
     assert counts.lost == coverage["missing_records"] + coverage["damaged_records"]
     assert not any(witness[name] for name in ("removed", "changed", "inserted", "irregular_reports", "altered"))

@@ -16,6 +16,7 @@ import psutil
 import pytest
 from support import STANDIN, Runs, critiqor_command, environment, run_critiqor, wait_until
 
+import critiqor
 from critiqor.processes import agent_processes
 from critiqor.storage.audit.witness_socket import ASK
 
@@ -72,6 +73,7 @@ def test_an_honest_recording_is_confirmed_record_by_record(recording: Recording)
     assert wrong == {}
 
 
+SOCKET = "import os, socket; path = os.environ['CRITIQOR_WITNESS']; fake = socket.socket(socket.AF_UNIX);"
 ATTACKS = {
     "a record is changed": (f"sed -i 's/compiled/COMPILED/' {RUN}/journal.jsonl", "changed"),
     "a record is removed": (f"sed -i 3d {RUN}/journal.jsonl", "removed"),
@@ -98,6 +100,37 @@ ATTACKS = {
     ),
     "the active slot is removed": ("rm $CRITIQOR_RUNS_DIR/active_session.json", "altered"),
     "the socket is removed": ("rm $CRITIQOR_WITNESS", "altered"),
+    "the socket is replaced": (python(SOCKET + "os.unlink(path); fake.bind(path)"), "altered"),
+    "the socket is replaced for a moment": (
+        python(SOCKET + "os.rename(path, path + 'x'); fake.bind(path); os.unlink(path); os.rename(path + 'x', path)"),
+        "altered",
+    ),
+    "the configuration that loads the recorder is changed": ("echo '{}' > $OPENCLAW_CONFIG_PATH", "altered"),
+    "the rules of redaction are changed": (f"""echo '{{"allow": ["."]}}' > {RUN}/redaction.json""", "altered"),
+    "the journal is a link to an edited copy": (
+        f"sed 3d {RUN}/journal.jsonl > {RUN}/x; rm {RUN}/journal.jsonl; ln -s x {RUN}/journal.jsonl",
+        "removed",
+    ),
+    "a record is changed by another name": (
+        f"ln {RUN}/journal.jsonl {RUN}/x; "
+        + python(
+            "import os; path = os.environ['CRITIQOR_RUNS_DIR'] + '/run_001/x';"
+            "text = open(path).read().replace('compiled', 'COMPILED'); open(path, 'r+').write(text)"
+        ),
+        "changed",
+    ),
+    "the folder of the run is replaced by a copy": (f"mv {RUN} {RUN}x; cp -r {RUN}x {RUN}", "removed"),
+    "the runs folder is replaced by a copy": (
+        "mv $CRITIQOR_RUNS_DIR ${CRITIQOR_RUNS_DIR}x; cp -r ${CRITIQOR_RUNS_DIR}x $CRITIQOR_RUNS_DIR",
+        "removed",
+    ),
+    "records are invented without a recorder": (
+        python(
+            "import os, socket; s = socket.socket(socket.AF_UNIX); s.connect(os.environ['CRITIQOR_WITNESS']);"
+            f"s.sendall(b'hello forged\\n1000 0123456789abcdef\\n' + {ASK!r}); s.recv(1)"
+        ),
+        "unknown_recorders",
+    ),
     "reports are forged": (
         python(
             "import os, socket; s = socket.socket(socket.AF_UNIX); s.connect(os.environ['CRITIQOR_WITNESS']);"
@@ -116,6 +149,7 @@ def test_what_an_agent_does_to_its_own_recording_is_reported(recording: Recordin
     assert diagnosis["evidence"]["witness"][fact], diagnosis["evidence"]["witness"]
     assert "evidence_tampered" in types(diagnosis)
     assert diagnosis["readiness"] != "ready"
+    assert diagnosis["evidence"]["witness"]["produced"] <= 40, "what others report is not what recorders produced"
 
 
 def test_a_forged_recorder_is_unknown(recording: Recording) -> None:
@@ -132,17 +166,28 @@ def test_a_forged_recorder_is_unknown(recording: Recording) -> None:
     assert diagnosis["evidence"]["witness"]["unknown_recorders"] == 1
 
 
-def test_a_plugin_that_is_changed_is_reported(recording: Recording, tmp_path: Path) -> None:
-    # A copy of the package, so that the installed one stays as it is.
-    import critiqor
-
-    package = tmp_path / "copy" / "critiqor"
+def copy_of_package(folder: Path) -> Path:
+    """Return a copy of the package, so that the installed one stays as it is."""
+    package = folder / "copy" / "critiqor"
     shutil.copytree(Path(critiqor.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    return package
+
+
+def test_a_plugin_that_is_changed_is_reported(recording: Recording, tmp_path: Path) -> None:
+    package = copy_of_package(tmp_path)
     attack = f"echo '// changed' >> {package}/clawhub/critiqor-openclaw/redact.js"
     done = run_critiqor(*recording.command(attack), home=recording.home, extra={"PYTHONPATH": str(package.parent)})
     assert done.returncode == 0, done.stderr
     diagnosis = recording.finalize()
     assert diagnosis["evidence"]["witness"]["altered"] == ["the files of the recorder plugin"]
+
+
+def test_a_pipe_among_the_files_of_the_plugin_stops_nobody(recording: Recording, tmp_path: Path) -> None:
+    package = copy_of_package(tmp_path)
+    attack = f"cd {package}/clawhub/critiqor-openclaw && rm redact.js && mkfifo redact.js"
+    done = run_critiqor(*recording.command(attack), home=recording.home, extra={"PYTHONPATH": str(package.parent)})
+    assert done.returncode == 0, done.stderr
+    assert recording.finalize()["evidence"]["witness"]["altered"] == ["the files of the recorder plugin"]
 
 
 def test_a_live_document_that_is_changed_is_no_evidence(recording: Recording) -> None:

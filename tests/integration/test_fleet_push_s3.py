@@ -9,6 +9,7 @@ import random
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 from object_stores import BUCKET, environment_of, failing_proxy, free_port, s3_server, seal_small_run
-from support import PATIENCE_SECONDS, Runs, attached, critiqor_command, environment, recorded, wait_until
+from support import PATIENCE_SECONDS, Cli, Runs, attached, critiqor_command, environment, recorded, wait_until
 
 from critiqor.fleet.index.opening import open_index
 from critiqor.fleet.store import object_store
@@ -129,6 +130,57 @@ def test_a_missing_bucket_and_a_refused_connection_are_clear_messages_and_runs_w
         assert "Traceback" not in pushed.stderr
         assert "made-up" not in pushed.stderr
         assert "1 waiting" in machine("fleet", "status", "--offline").stdout
+
+
+@pytest.mark.parametrize(
+    ("backlog", "answers", "cause"),
+    [(0, False, "no connection within 0.1 seconds"), (50, False, "no answer within 0.3 seconds"), (50, True, "error")],
+)
+def test_a_store_that_does_not_answer_is_given_up_after_one_request_and_all_runs_wait(
+    runs: Runs, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backlog: int, answers: bool, cause: str
+) -> None:
+    """No connection is accepted; or none is answered; or all are closed at once."""
+    for name, seconds in {"CONNECT_SECONDS": 0.1, "ANSWER_SECONDS": 0.3, "GIVE_UP_SECONDS": 0.2}.items():
+        monkeypatch.setattr(object_store, name, seconds)
+    Machine(tmp_path, "build-7", f"s3://{BUCKET}/x", 1)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "build-7" / "config"))
+    for _ in range(5):
+        seal_small_run(runs)
+    with silent_endpoint(backlog, closes=answers) as (port, connections):
+        for name, value in environment_of(port).items():
+            monkeypatch.setenv(name, value)
+        pushed = cli("push")
+        assert pushed.code == 1
+        assert "5 runs waiting" in pushed.out
+        assert f"the store s3://{BUCKET}/x failed to read manifests/build-7/run_001-" in pushed.err
+        assert cause in pushed.err
+        assert len(connections) <= 2 * (object_store.RETRIES + 1)
+    assert len(PushOutbox(runs.paths).names("waiting")) == 5
+
+
+@contextlib.contextmanager
+def silent_endpoint(backlog: int, *, closes: bool) -> Iterator[tuple[int, list[socket.socket]]]:
+    """Listen at a port, and answer nothing. Yield the port and the connections; without a backlog, there are none."""
+    connections: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0), backlog=backlog) as listening, contextlib.ExitStack() as ends:
+        port = listening.getsockname()[1]
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connections.append(listening.accept()[0])
+                    if closes:
+                        connections[-1].close()
+
+        if backlog:
+            threading.Thread(target=accept, daemon=True).start()
+        else:
+            for _ in range(3):  # the first ones fill the queue
+                client = ends.enter_context(socket.socket())
+                client.setblocking(False)
+                client.connect_ex(("127.0.0.1", port))
+        yield port, connections
+        listening.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_large_object_is_sent_in_parts_and_is_never_replaced(

@@ -611,6 +611,14 @@ def test_ctrl_c_is_130_even_if_a_shell_sends_term_as_well(tmp_path: Path, runs: 
     assert runs.notes("run_001", "error_event")[0]["payload"]["reason"] == "interrupted"
 
 
+def test_ctrl_c_is_known_before_the_process_that_notices_it_has_ended() -> None:
+    for _ in range(20):  # a busy machine may let that process wait for long
+        supervisor = Supervisor(["true"], {}, mark={})
+        supervisor._sentinel = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+        supervisor._sentinel.send_signal(signal.SIGINT)
+        assert supervisor._ended_by_ctrl_c(128 + signal.SIGTERM)
+
+
 def test_ctrl_c_before_an_agent_began_is_no_failure_of_the_recorder(tmp_path: Path, runs: Runs) -> None:
     idle = Running(tmp_path, runs, words=("gateway", "run", "--hang"), seen=b'"recorder_attached"')
     try:

@@ -45,7 +45,7 @@ from critiqor.agentloop.sessions.messages import (
     UserMessage,
 )
 from critiqor.agentloop.settings import Provider, ProxySettings, RequestSettings, TlsSettings
-from critiqor.diagnosis.detectors.provider_failure import provider_failure_cause
+from critiqor.diagnosis.signals.provider_errors import provider_failure_cause
 from critiqor.lab.model.scripted_model import ScriptedModel, Step, ToolUse
 from critiqor.spans.calls import ModelCall
 

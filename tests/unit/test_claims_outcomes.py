@@ -8,7 +8,7 @@ import pytest
 from story import Story
 
 from critiqor.diagnosis.claims.language import language_of
-from critiqor.diagnosis.claims.weakenings.settings import loosened, settings_in
+from critiqor.diagnosis.claims.weakenings.settings import loosened_settings, settings_in
 
 SEVERE = ("critical", "high", "medium")
 TYPES = ("false_success_claim", "unresolved_tool_error", "weakened_check")
@@ -181,7 +181,7 @@ STRICT = "strict:\n  iban: {required: true, checksum: true}\n  zip: {pattern: '^
     ],
 )
 def test_settings_are_looser_if_more_can_pass(old: str, new: str, is_looser: bool) -> None:
-    assert (loosened(settings_in(old), settings_in(new)) is not None) is is_looser
+    assert (loosened_settings(settings_in(old), settings_in(new)) is not None) is is_looser
 
 
 def rules(answer: str) -> Story:

@@ -122,6 +122,21 @@ def test_a_result_is_judged_when_the_call_has_returned_and_sees_its_call() -> No
     assert violations(began, never='call.tool == "fetch" && result.status == "ok"') == 0
 
 
+def test_an_earlier_call_whose_result_is_compared_counts_once_it_has_returned() -> None:
+    story = (
+        Story().starts().user("cancel").calls("get", {"id": 5}, '{"state": "shipped"}').calls("cancel", {"id": 5}, "ok")
+    )
+    story.finishes()
+    cancel, get = 'call.tool == "cancel"', 'call.tool == "get"'
+    assert violations(story, only_if={"call": cancel, "last": get, "holds": 'first.result.json.state == "open"'}) == 1
+    assert (
+        violations(story, only_if={"call": cancel, "last": get, "holds": 'first.result.json.state == "shipped"'}) == 0
+    )
+    assert violations(story, before={"call": cancel, "needs": get, "where": 'first.result.status == "ok"'}) == 0
+    assert violations(story, after={"call": get, "needs": cancel, "where": 'first.result.status == "ok"'}) == 0
+    assert violations(story, never={"call": cancel, "after": get, "where": 'first.result.json.state == "shipped"'}) == 1
+
+
 def test_messages_and_the_session_are_seen() -> None:
     story = Story("agent:main:shop").starts().user("Buy it").says("I bought it.").finishes()
     assert violations(story, never='message.role == "assistant" && message.text.matches("(?i)BOUGHT")') == 1

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from story import Story
 
+from critiqor.diagnosis.detectors.tool_loop import MIN_ORDERED_POLLS
+
 
 def severities(story: Story) -> dict[str, str]:
     return {finding.type: finding.severity for finding in story.findings()}
@@ -382,3 +384,21 @@ def test_models_that_read_everything_for_a_short_answer_are_expensive() -> None:
 
     assert "cost_explosion" in counted_with("61,200")
     assert "cost_explosion" not in counted_with("1,200")
+
+
+def watching(polls: int, *, news_at: int | None = None) -> Story:
+    """An agent that watches a build for its user, and sees something else once."""
+    story = Story().starts().user("Check the build every 5 minutes and tell me when it is done.")
+    for poll in range(polls):
+        state = "queued" if poll == news_at else "running"
+        story.calls("build_status", {"build": 7}, f"build 7: {state}").calls("sleep", {"seconds": 300}, "")
+    return story
+
+
+def test_what_the_user_ordered_to_watch_is_reported_only_if_nothing_changes_for_very_long() -> None:
+    half = MIN_ORDERED_POLLS // 2
+    assert "tool_loop" not in watching(half).types()
+    finding = watching(half + 2).only("tool_loop")
+    assert (finding.severity, finding.occurrences) == ("medium", MIN_ORDERED_POLLS + 2)
+    assert "tool_loop" not in watching(half + 2, news_at=half).types()
+    assert "tool_loop" in watching(half + 2).user("Stop.").says("Stopped.").types()

@@ -172,9 +172,3 @@ def test_only_keys_of_a_policy_are_documented_and_the_example_is_one() -> None:
 @pytest.mark.parametrize("setting", sorted(KEYS))
 def test_every_setting_is_documented(setting: str) -> None:
     assert f"`{setting}`" in (DOCS / "settings.md").read_text()
-
-
-def test_every_room_is_in_the_architecture() -> None:
-    text = (DOCS / "architecture.md").read_text()
-    rooms = [path.name for path in (ROOT / "critiqor").iterdir() if re.fullmatch(r"[a-z]+(\.py)?", path.name)]
-    assert [room for room in rooms if room not in text] == []

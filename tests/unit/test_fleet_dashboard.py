@@ -21,6 +21,7 @@ from support import Cli, Runs
 
 from critiqor.dashboard.fleet.source import Fleet
 from critiqor.fleet.index.base import TenantError
+from critiqor.fleet.index.opening import open_index
 from critiqor.fleet.manifest import seal_digits
 from critiqor.fleet.store.diagnoses import put_diagnosis
 from critiqor.fleet.store.object_store import open_store
@@ -189,6 +190,32 @@ def test_the_list_has_the_filters_of_the_index(stored: StoredFleet, open_fleet: 
         if sort.endswith("cost"):
             assert listed(page)[-1] == "desk/run_003"
     assert 'aria-sort="descending"' in user.get("/fleet/runs?sort=-cost").text
+
+
+def test_two_runs_of_the_list_are_compared(runs: Runs, stored: StoredFleet, open_fleet: Opener, tmp_path: Path) -> None:
+    second = Runs(tmp_path / "second")
+    stored.push(runs.folder, failing_tests(runs))
+    stored.push(second.folder, seal_small_run(second, "Deployed the site.").id, host="build-8")
+    stored.push(second.folder, seal_small_run(second).id, host="build-8", content="structure")
+    user = open_fleet()
+    page = user.get("/fleet/runs").text
+    assert '<form method="get" action="/fleet/compare"' in page
+    picks = re.findall(r'<input type="checkbox" name="run" value="([^"]+)"', page)
+    assert len(picks) == 2, "of a run that was pushed as structure, there is nothing to compare"
+    compared = user.get("/fleet/compare", params={"run": picks})
+    assert compared.status_code == 200
+    older = picks[1]
+    assert f"<h1>{older} " in compared.text
+    assert "Deployed the site." in compared.text
+    assert 'href="/runs/' not in compared.text and 'href="/compare' not in compared.text
+    for link in dict.fromkeys(re.findall(r'href="(/fleet/[^"#]*)', compared.text)):
+        assert user.get(link.replace("&amp;", "&")).status_code == 200, link
+    assert user.get("/fleet/compare", params={"run": [older]}).status_code == 400
+    assert user.get("/fleet/compare", params={"run": [older, older.partition("@")[0]]}).status_code == 400
+    assert user.get("/fleet/compare", params={"run": [older, "build-9/run_001"]}).status_code == 404
+    with open_index(stored.index_url) as index:
+        [hidden] = [row.name for row in index.runs() if row.content == "structure"]
+    assert user.get("/fleet/compare", params={"run": [older, hidden]}).status_code == 404
 
 
 def test_the_list_is_paged_and_pages_keep_the_filters(stored: StoredFleet, open_fleet: Opener) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import msgspec
@@ -13,11 +14,13 @@ from critiqor.errors import ExitCode
 from critiqor.fleet.index.opening import open_index
 from critiqor.fleet.manifest import Manifest
 from critiqor.fleet.settings import FleetSettings
+from critiqor.fleet.store.bundle import write_bundle
 from critiqor.fleet.store.diagnoses import put_diagnosis
 from critiqor.fleet.store.object_store import FleetStore, open_store
 from critiqor.fleet.store.storing import store_run
 from critiqor.run.store import RunStore
 from critiqor.storage.annotations import Annotations, change_annotations
+from critiqor.storage.paths import user_settings_path
 from critiqor.storage.seals.diagnosis_seal import write_diagnosis
 
 
@@ -52,8 +55,9 @@ def test_runs_of_all_hosts_are_listed_with_their_host(cli: Cli, stored: list[Man
     assert set(rows) == {"build-1/run_001", "build-2/run_001", "build-2/run_002"}
     assert rows["build-1/run_001"]["host"] == "build-1"
     lines = cli("runs", "--fleet").out.splitlines()
-    assert lines[0].split()[:3] == ["host", "run", "id"]
+    assert lines[0].split()[:3] == ["run", "id", "status"]
     assert len(lines) == 4
+    assert all(line.count(host) == 1 for line, host in zip(lines[1:], ["build-2", "build-2", "build-1"], strict=True))
     local = cli("runs", "--runs-dir", "first", "--json").data[0]
     assert {**rows["build-1/run_001"], "run_id": None} == {**local, "run_id": None, "host": "build-1"}
 
@@ -157,6 +161,30 @@ def test_a_damaged_bundle_costs_only_itself(
     assert (result.data["runs"], result.data["added"]) == (3, 2)
     assert [manifests[1].name in problem for problem in result.data["problems"]] == [True]
     assert manifests[1].name in result.err
+    assert len(cli("runs", "--fleet", "--json").data) == 2
+
+
+def test_a_run_whose_rows_the_index_refuses_costs_only_itself(cli: Cli, store: FleetStore, tmp_path: Path) -> None:
+    runs = Runs(tmp_path / "first")
+    for number in range(3):
+        run = seal_small_run(runs, f"Answer {number}.")
+        data = io.BytesIO()
+        manifest = write_bundle(run, data, host="build-1")
+        manifest = msgspec.structs.replace(manifest, events=2**63 if number == 1 else manifest.events)
+        assert store.create(manifest.bundle_path, data.getvalue())
+        assert store.create(manifest.manifest_path, msgspec.json.encode(manifest))
+    result = cli("fleet", "reindex", "--json")
+    assert result.code == ExitCode.ERROR
+    assert (result.data["runs"], result.data["added"]) == (3, 2)
+    [problem] = result.data["problems"]
+    assert problem.startswith("build-1/run_002-")
+    assert "refuses it" in problem
+    (tmp_path / "data" / "critiqor" / "fleet.sqlite").unlink()
+    path = user_settings_path()
+    path.write_text(f'{path.read_text()}push = "private"\nhost = "build-1"\n')
+    pushed = cli("push", "--runs-dir", "first")
+    assert "3 runs stored before" in pushed.out
+    assert "run_002: it is stored, but not indexed" in cli("fleet", "status", "--runs-dir", "first").out
     assert len(cli("runs", "--fleet", "--json").data) == 2
 
 

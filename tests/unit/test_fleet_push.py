@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import time
 import tomllib
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 from object_stores import environment_of, free_port, seal_small_run
@@ -15,12 +18,14 @@ from critiqor.fleet.index.opening import open_index
 from critiqor.fleet.settings import read_fleet
 from critiqor.fleet.store.object_store import open_store
 from critiqor.fleet.store.outbox import PushOutbox
+from critiqor.fleet.store.sender import OutboxSender, send_in_background
+from critiqor.fleet.store.storing import StoredRun, store_run
 from critiqor.model import Metadata
 from critiqor.policy.retention import parse_retention
 from critiqor.run.lifecycle import start_session
 from critiqor.run.retention.pruning import prune
 from critiqor.run.segments.handover import hand_over
-from critiqor.run.store import RunStore
+from critiqor.run.store import Run, RunStore
 from critiqor.storage.paths import user_settings_path
 
 
@@ -240,6 +245,68 @@ def test_a_pulled_run_is_read_by_every_verb(runs: Runs, cli: Cli, url: str, tmp_
     shutil.rmtree(tmp_path / "other")
 
 
+def test_a_pulled_run_keeps_its_host_and_is_not_pushed_as_a_run_of_this_one(
+    runs: Runs, cli: Cli, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(url)
+    seal_small_run(runs)
+    cli("push")
+    configure(url, host="laptop")
+    assert cli("pull", "build-7/run_001", "--runs-dir", "other").code == 0
+    assert cli("push", "--runs-dir", "other", "--json").document["data"]["stored"] == []
+    named = cli("push", "run_001", "--runs-dir", "other", "--json").document["data"]["stored"]
+    assert [(each["name"].partition("/")[0], each["is_new"]) for each in named] == [("build-7", False)]
+    assert "only its own machine" in cli("push", "run_001", "--runs-dir", "other", "--content", "structure").out
+    elsewhere = f"file://{tmp_path}/elsewhere"
+    assert cli("push", "--to", elsewhere, "--runs-dir", "other").code == 0
+    assert stored_runs(elsewhere) == []
+    assert cli("push", "run_001", "--to", elsewhere, "--runs-dir", "other").code == 0
+    assert stored_runs(elsewhere) == ["build-7/run_001"]
+    monkeypatch.setattr("critiqor.diagnosis.diagnoser.RULE_SET_VERSION", "99")
+    assert cli("diagnose", "run_001", "--runs-dir", "other").code == 0
+    assert cli("push", "--runs-dir", "other").code == 0
+    assert [name.rpartition("/")[2] for name in open_store(url).list("diagnoses")] == ["99.json"]
+    assert stored_runs(url) == ["build-7/run_001"]
+    configure(elsewhere, host="laptop")
+    assert "pushed" not in cli("diagnose", "run_001", "--runs-dir", "other").err
+    assert PushOutbox(RunStore(tmp_path / "other").paths).names("waiting") == []
+
+
+def test_a_run_that_is_sealed_while_others_are_pushed_is_pushed_too(
+    runs: Runs, cli: Cli, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(url)
+    seal_small_run(runs)
+
+    def seal_another(run: Run, *others: Any) -> StoredRun:
+        if run.id == "run_001":
+            PushOutbox(runs.paths).expect(seal_small_run(runs).id)
+        return store_run(run, *others)
+
+    monkeypatch.setattr("critiqor.fleet.store.sender.store_run", seal_another)
+    pushed = cli("push")
+    assert (pushed.code, "waiting" in pushed.out) == (0, False)
+    assert stored_runs(url) == indexed_runs() == ["build-7/run_001", "build-7/run_002"]
+
+
+def test_a_run_that_is_sealed_when_another_push_has_just_ended_is_sent_by_its_own_sender(
+    runs: Runs, cli: Cli, url: str
+) -> None:
+    """The other process still holds the lock, but does not look at the outbox any more."""
+    configure(url)
+    outbox = PushOutbox(runs.paths)
+    outbox.expect(seal_small_run(runs).id)
+    with outbox.sending():
+        started = Thread(
+            target=send_in_background, args=(OutboxSender(RunStore(runs.folder), read_fleet(), "private"), 60.0)
+        )
+        started.start()
+        time.sleep(1)
+        assert started.is_alive()
+    started.join()
+    assert stored_runs(url) == ["build-7/run_001"]
+
+
 def test_verify_of_a_store_finds_a_changed_bundle_and_lists_what_is_incomplete(
     runs: Runs, cli: Cli, url: str, tmp_path: Path
 ) -> None:
@@ -257,12 +324,30 @@ def test_verify_of_a_store_finds_a_changed_bundle_and_lists_what_is_incomplete(
     broken = cli("verify", "--store", url, "--json")
     assert broken.code == 1
     data = broken.document["data"]
+    assert (data["verified"], data["broken"]) == (1, 1)
     assert [(run["run_id"], run["intact"]) for run in data["runs"]] == [("run_001", False)]
     assert len(data["incomplete"]) == 1
     assert cli("verify", "--store", url, "build-7/run_001").code == 1
     assert cli("push", "run_002").code == 0
-    assert cli("verify", "--store", url, "build-7/run_002").code == 0
+    whole = cli("verify", "--store", url, "build-7/run_002", "--json")
+    assert (whole.code, [run["intact"] for run in whole.document["data"]["runs"]]) == (0, [True])
     assert cli("verify").code == 2
+
+
+def test_verify_of_a_store_holds_only_what_is_broken(
+    runs: Runs, cli: Cli, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(url)
+    for number in range(5):
+        seal_small_run(runs, f"Answer {number}.")
+    cli("push")
+    monkeypatch.setattr("critiqor.fleet.store.verification.MAX_LISTED", 2)
+    assert cli("verify", "--store", url, "--json").document["data"]["runs"] == []
+    for bundle in sorted((tmp_path / "store" / "bundles" / "build-7").iterdir())[1:]:
+        bundle.write_bytes(b"damaged")
+    data = cli("verify", "--store", url, "--json").document["data"]
+    assert (data["verified"], data["broken"], len(data["runs"])) == (5, 4, 2)
+    assert "and 2 more" in cli("verify", "--store", url).out
 
 
 def test_verify_of_a_store_checks_signatures(runs: Runs, cli: Cli, url: str) -> None:

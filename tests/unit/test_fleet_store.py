@@ -14,9 +14,9 @@ from object_stores import seal_small_run
 from support import Runs, attached, recorded
 
 from critiqor.errors import BrokenRecordError, CritiqorError, UsageError
-from critiqor.fleet.errors import FleetError
+from critiqor.fleet.errors import FleetError, FleetUnavailableError
 from critiqor.fleet.host import host_id, host_id_path
-from critiqor.fleet.manifest import Manifest, decode_manifest
+from critiqor.fleet.manifest import MAX_BUNDLES, Manifest, decode_manifest
 from critiqor.fleet.reference import find_run, parse_reference
 from critiqor.fleet.settings import FleetSettings
 from critiqor.fleet.store import object_store
@@ -24,7 +24,7 @@ from critiqor.fleet.store.bundle import open_bundle, read_diagnosis, unpack_bund
 from critiqor.fleet.store.diagnoses import put_diagnosis, read_latest_diagnosis
 from critiqor.fleet.store.object_store import FleetStore, checked_url, open_store
 from critiqor.fleet.store.storing import store_run
-from critiqor.fleet.store.verification import verify_stored
+from critiqor.fleet.store.verification import incomplete_bundles, verify_stored
 from critiqor.run.store import Run
 from critiqor.storage.annotations import Annotations, change_annotations
 from critiqor.storage.seals.digests import file_digest
@@ -251,15 +251,50 @@ def test_a_bundle_that_a_killed_push_left_behind_is_used_if_it_is_of_this_run(ru
     assert verify_stored(store, manifest).intact
 
 
-def test_a_foreign_bundle_under_the_name_of_a_run_is_neither_replaced_nor_believed(
-    runs: Runs, store: FleetStore
+@pytest.mark.parametrize("damaged", [1, 3])
+def test_a_damaged_bundle_without_a_manifest_is_neither_replaced_nor_believed_and_blocks_no_run(
+    runs: Runs, store: FleetStore, tmp_path: Path, damaged: int
 ) -> None:
     run = seal_small_run(runs)
     manifest = write_bundle(run, io.BytesIO(), "full", "build-7")
-    assert store.create(manifest.bundle_path, b"something else")
+    names = [msgspec.structs.replace(manifest, bundle_number=number + 1).bundle_path for number in range(damaged)]
+    for name in names:
+        assert store.create(name, b"something else")
+    stored = store_run(run, store, SETTINGS)
+    assert stored.is_new
+    assert {store.read(name) for name in names} == {b"something else"}
+    assert [each.bundle_path for each in store.manifests()] == [stored.manifest.bundle_path]
+    assert stored.manifest.bundle_path not in names
+    assert verify_stored(store, stored.manifest).intact
+    assert unpack_bundle(store, stored.manifest, tmp_path / "other").verify(rediagnose=True).problems == []
+    assert not store_run(run, store, SETTINGS).is_new
+    assert len(stored_files(store)) == damaged + 2
+    assert incomplete_bundles(store) == []
+
+
+def test_a_bundle_that_arrives_damaged_is_stored_again_by_the_next_push(
+    runs: Runs, store: FleetStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = seal_small_run(runs)
+    create = FleetStore.create
+
+    def create_damaged(self: FleetStore, path: str, content: bytes) -> bool:
+        return create(self, path, content[:-7] if path.startswith("bundles/") else content)
+
+    with monkeypatch.context() as damaging:
+        damaging.setattr(FleetStore, "create", create_damaged)
+        with pytest.raises(FleetUnavailableError, match="arrived damaged"):
+            store_run(run, store, SETTINGS)
+    assert verify_stored(store, store_run(run, store, SETTINGS).manifest).intact
+
+
+def test_a_name_of_which_every_bundle_is_damaged_is_an_error(runs: Runs, store: FleetStore) -> None:
+    run = seal_small_run(runs)
+    manifest = write_bundle(run, io.BytesIO(), "full", "build-7")
+    for number in range(MAX_BUNDLES):
+        store.create(msgspec.structs.replace(manifest, bundle_number=number + 1).bundle_path, b"something else")
     with pytest.raises(FleetError, match="is not replaced"):
         store_run(run, store, SETTINGS)
-    assert store.read(manifest.bundle_path) == b"something else"
     assert list(store.manifests()) == []
 
 
@@ -306,7 +341,7 @@ def test_a_bundle_with_a_hostile_name_is_refused_and_writes_nothing(
     target = tmp_path / "pulled" / "runs"
     with pytest.raises(FleetError, match="cannot be used"):
         unpack_bundle(store, forged, target)
-    assert list(target.iterdir()) == []
+    assert [path.name for path in target.iterdir()] == [".lock"]
     assert not (tmp_path / "evil.json").exists()
     assert not verify_stored(store, forged).intact
 

@@ -82,6 +82,16 @@ def test_a_statement_whose_numbers_do_not_agree_is_not_used(tmp_path: Path) -> N
         assert read_statement(tmp_path / "witness.json") is None
 
 
+def test_records_whose_reports_did_not_arrive_are_not_confirmed() -> None:
+    facts = compare(statement(digests=WRITTEN[:8] + bytes(16) + WRITTEN[24:]), {**WHOLE, 3: b'{"number":0}'})
+    assert (facts.unreported, facts.changed, facts.lost, facts.is_tampered) == (2, 0, 0, False)
+
+
+def test_a_process_outside_of_the_tree_that_reports_is_unknown_also_if_it_writes_nothing() -> None:
+    facts = compare(statement(is_of_tree=False, produced=0, digests=b"", irregular=3), {})
+    assert (facts.unknown_recorders, facts.produced, facts.lost, facts.is_tampered) == (1, 0, 0, True)
+
+
 def test_a_writer_that_did_not_report_is_unknown() -> None:
     assert compare(statement(), WHOLE, writer="other").unknown_recorders == 1
 

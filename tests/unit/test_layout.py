@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,19 @@ def test_few_modules_lie_beside_the_packages_and_each_is_described() -> None:
     assert len(modules(PACKAGE)) <= MAX_LOOSE_MODULES
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     assert [name for name in modules(PACKAGE) if f"- `critiqor/{name}.py`: " not in text] == []
+
+
+def test_the_drawing_of_the_package_has_every_folder() -> None:
+    drawing = (ROOT / "docs" / "architecture.md").read_text("utf-8").split("critiqor/\n")[1].split("```")[0]
+    drawn = {name for line in drawing.splitlines() for name in re.findall(r"(\w+)/", line.strip().split("  ")[0])}
+    assert {folder.name for folder in folders() if folder.parent == PACKAGE} - drawn == set()
+
+
+def test_the_layers_are_described_as_they_are_checked() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    checked = [set(re.findall(r"critiqor\.(\w+)", layer)) for layer in contracts[0]["layers"]]
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8").split("layers below it: ")[1].split(". ")[0]
+    assert [set(re.findall(r"`(\w+)`", layer)) for layer in text.split("→")] == checked
 
 
 def test_the_session_functions_load_no_detector_and_few_modules() -> None:

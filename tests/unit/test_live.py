@@ -21,11 +21,12 @@ from test_schemas import generator
 
 from critiqor.cli.drawings.watch import LiveRun
 from critiqor.cli.verbs import watch
+from critiqor.diagnosis.cost import Ledger
 from critiqor.live.announcements import RETRY_SECONDS, SETTLE_SECONDS, Announcement, Announcer
-from critiqor.live.diagnosis import MAX_FINDINGS, MAX_SESSIONS
+from critiqor.live.diagnosis import MAX_FINDINGS, MAX_LIMITS, MAX_SESSIONS
 from critiqor.live.event_order import HOLD_SECONDS, EventOrder
 from critiqor.live.recording import MAX_CREDIT, MIN_INTERVAL, LiveRecording
-from critiqor.live.verdict import LIVE_SCHEMA, LiveFinding, LiveVerdict, read_live
+from critiqor.live.verdict import LIVE_SCHEMA, LiveFinding, LiveLimit, LiveVerdict, read_live
 from critiqor.model import Event, event_id_for
 from critiqor.run.store import Run
 from critiqor.run.tail import Follower
@@ -100,6 +101,26 @@ def test_live_json_is_bounded_however_many_sessions_and_findings_there_are(follo
     assert len(verdict.sessions) + verdict.sessions_left_out == MAX_SESSIONS + 50
     assert len(verdict.findings) + verdict.findings_left_out == MAX_SESSIONS + 50
     assert followed.runs.paths.live_path(followed.run_id).stat().st_size < 500_000
+
+
+def test_totals_of_a_run_that_is_followed_keep_nothing_of_each_agent_run() -> None:
+    events = [event for number in range(20) for event in Story(run=f"run-{number}").starts().model(cost=0.5).events]
+    listed, summed = Ledger(), Ledger(lists_turns=False)
+    for event in events:
+        listed.observe(event)
+        summed.observe(event)
+    assert len(listed.analysis([]).per_turn) == 20
+    assert summed.analysis([]) == msgspec.structs.replace(listed.analysis([]), per_turn=[])
+
+
+def test_limits_of_a_verdict_are_the_last_ones(followed: Followed) -> None:
+    at = "2026-11-15T00:00:00.000Z"
+    for number in range(MAX_LIMITS + 5):
+        place = {"session_key": None, "agent_run_id": f"run-{number}", "event_id": None}
+        followed.live.add_limit(LiveLimit(name="tokens", action="notify", text="too many", at=at, **place))
+    assert [limit.agent_run_id for limit in followed.live.limits] == [
+        f"run-{5 + number}" for number in range(MAX_LIMITS)
+    ]
 
 
 def test_finding_is_announced_once_and_names_the_command_to_type(followed: Followed) -> None:

@@ -67,7 +67,60 @@ def test_the_place_is_that_of_the_character_in_the_expression() -> None:
     assert message_of(several).startswith("line 4, column 11: contracts[0].never: call has no toool")
     first = "[[contracts]]\nid = 'a'\nnever = 'call.tool == \"x\"'\n"
     second = f"{first}[[contracts]]\nid = 'b'\n[contracts.after]\ncall = '1'\n"
-    assert message_of(second).startswith("line 6, column 1: contracts[1].after: object missing required field needs")
+    assert message_of(second).startswith("line 6, column 1: contracts[1].after: it has no needs; the keys are")
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        (
+            'call.tool = "pay"',
+            "column 20: contracts[0].never: it is no CEL expression: = is no operator (did you mean ==?)",
+        ),
+        (
+            'call.tool == "a and b" and call.tool == "c"',
+            "column 33: contracts[0].never: it is no CEL expression: and is no",
+        ),
+        ("not has(call.args.path)", "not is no operator (did you mean !?)"),
+        ('message.text.lower().contains("done")', 'compare upper and lower case alike with matches(r"(?i)…")'),
+        ('message.text.matches("(open")', "the regular expression is invalid: unclosed group"),
+        (
+            r'message.text.matches("\bdone\b")',
+            r"column 32: contracts[0].never: \b is a control character here: put r before",
+        ),
+        (r'message.text.matches("\d+")', "no valid text: put r before the quotes"),
+        ("message.text.matches('\bdone')", "put expressions with a backslash in single quotes"),
+    ],
+)
+def test_a_habit_of_another_language_is_named_with_what_is_right_here(expression: str, said: str) -> None:
+    text = f"[[contracts]]\nid = 'a'\nnever = {msgspec.json.encode(expression).decode()}\n"
+    if "column" in said:
+        text = f"[[contracts]]\nid = 'a'\nnever = '{expression}'\n"
+    assert said in message_of(text)
+
+
+def test_a_word_boundary_in_a_raw_text_and_an_escaped_backslash_are_no_control_characters() -> None:
+    for regex in (r'r"\bdone\b"', r'"\\bdone\\b"', r"R'\bdone'"):
+        text = f"[[contracts]]\nid = 'a'\nnever = '''message.text.matches({regex})'''\n"
+        assert parse_policy(text.encode(), "toml", ()).contracts
+
+
+def test_an_earlier_event_without_what_a_condition_takes_of_it_is_a_mistake() -> None:
+    where = "where = 'first.message.text == call.args.x'"
+    text = (
+        f"[[contracts]]\nid = 'a'\nbefore = {{ call = 'call.tool == \"x\"', needs = 'call.tool == \"y\"', {where} }}\n"
+    )
+    assert message_of(text).endswith("contracts[0].before.where: first is a call here, which has no message")
+    asked = text.replace("first.message", "has(first.message) && first.message")
+    assert parse_policy(asked.encode(), "toml", ()).contracts
+
+
+def test_a_rule_of_the_gate_below_a_table_is_no_misspelled_limit() -> None:
+    text = message_of("[limits]\nrepeats = 1\nmin_trust = 70\n")
+    assert (
+        text
+        == "line 3, column 1: limits.min_trust: min_trust is a rule for a finished run: put it before the first table"
+    )
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.text(alphabet="xy'\"#=[]{}\\\n ", max_size=12)), max_size=6))

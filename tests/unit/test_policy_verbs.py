@@ -153,6 +153,14 @@ def test_a_policy_is_tried_on_runs_and_traces_without_writing(cli: Cli, runs: Ru
     assert "contract_violation" in [each["type"] for each in json.loads(line)["findings"]]
 
 
+def test_a_run_on_which_a_contract_could_not_be_evaluated_is_not_called_ok(cli: Cli, run: str, policy: Path) -> None:
+    policy.write_text("[[contracts]]\nid = 'a'\nnever = 'call.args.path == \"x\"'\n")
+    lines = cli("policy", "test", run, "--policy", policy).out.splitlines()
+    assert lines[0] == run
+    assert lines[1].startswith("  unknown: ")
+    assert lines[-1].endswith(", 1 with a contract that could not be evaluated everywhere")
+
+
 def test_a_policy_without_limits_and_contracts_cannot_be_tried(cli: Cli, run: str, policy: Path) -> None:
     policy.write_text("min_trust = 1")
     answer = cli("policy", "test", run, "--policy", policy)

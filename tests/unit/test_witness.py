@@ -8,6 +8,7 @@ import pytest
 
 from critiqor.recording.witness import MAX_GAP, Peer, Witness, WitnessedRecorder, _Connection, _is_embedded_loop
 from critiqor.storage.audit.statement import RecorderStatement
+from critiqor.storage.audit.witness_socket import ASK, ask_statement
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,37 @@ def test_reports_that_no_recorder_makes_are_counted_and_use_no_memory() -> None:
     for sequence in (1, 0, MAX_GAP + 3, 10**12):
         recorder.add(sequence, b"12345678")
     assert (recorder.statement().irregular, recorder.produced) == (4, 1)
+
+
+def test_who_asks_and_does_not_read_holds_nobody_up() -> None:
+    witness = Witness(lambda pid: True)
+    try:
+        for number in range(3000):  # a statement that is larger than what the system keeps for a reader
+            witness.recorder(f"recorder{number}")
+        idle = [socket.socket(socket.AF_UNIX) for _ in range(5)]
+        for asking in idle:
+            asking.connect(str(witness.address))
+            asking.sendall(ASK)
+        stated = ask_statement(str(witness.address))
+        assert stated is not None
+        assert len(stated.recorders) == 3000
+        for asking in idle:
+            asking.close()
+    finally:
+        witness.close()
+
+
+def test_what_a_process_outside_of_the_tree_reports_uses_no_memory() -> None:
+    witness = Witness(lambda pid: False)
+    try:
+        with socket.socket(socket.AF_UNIX) as forging:
+            forging.connect(str(witness.address))
+            forging.sendall(b"hello forged\n1 0123456789abcdef\n1000 0123456789abcdef\n" + ASK)
+            forging.recv(1)
+        [recorder] = witness.statement().recorders
+        assert (recorder.is_of_tree, recorder.produced, recorder.irregular) == (False, 0, 2)
+    finally:
+        witness.close()
 
 
 GOOD = [b"%d %016x" % (number, number) for number in range(1, 40)]

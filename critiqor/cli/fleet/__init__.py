@@ -1,1 +1,1 @@
-"""What verbs with --fleet list: the runs of all hosts, from the index of the settings."""
+"""The fleet in the command line: what verbs with --fleet list from the index, and pushing runs in the background."""

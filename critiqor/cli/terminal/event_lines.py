@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from critiqor.diagnosis.prices.price import price_of
-from critiqor.diagnosis.signals.reported_numbers import is_plausible
 from critiqor.diagnosis.signals.text import plain_text
 from critiqor.model import EventType, iso_from_ms, ms_from_iso
 from critiqor.model.formatting import format_duration, format_money, format_number, format_session
 from critiqor.model.sanitize import collapse_whitespace, excerpt
+from critiqor.model.usage import is_plausible
 
 if TYPE_CHECKING:
     from critiqor.model import Event

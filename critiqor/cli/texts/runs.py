@@ -8,12 +8,12 @@ from critiqor.cli.run_list import RunRow
 
 _WIDTHS = {"run_id": 9, "status": 11, "created_at": 25, "agent_id": 16, "events": 8, "trust": 6, "confidence": 11}
 _WIDTHS |= {"verdict": 8, "outcome": 13, "cost": 15}
-_FLEET_WIDTHS = {"host": 16, **_WIDTHS, "run_id": 26}
 
 
-def runs_lines(rows: Sequence[RunRow], *, with_host: bool = False) -> list[str]:
-    """Return the list of runs with a line of titles above it; `with_host` for runs of several hosts."""
-    widths = _FLEET_WIDTHS if with_host else _WIDTHS
+def runs_lines(rows: Sequence[RunRow]) -> list[str]:
+    """Return the list of runs with a line of titles above it. Runs of several hosts are named `HOST/RUN`."""
+    longest = max((len(row.run.run_id) for row in rows), default=0)
+    widths = {**_WIDTHS, "run_id": max(_WIDTHS["run_id"], longest)}
     columns = (*widths, "headline")
     titles = _line([name.replace("_", " ") for name in columns], widths)
     return [titles, *(_line([_cell(row, name) for name in columns], widths) for row in rows)]

@@ -87,7 +87,9 @@ def test(runs: tuple[str, ...], runs_dir: str, policy_file: Path | None, as_json
     lines = [line for trial in trials for line in _lines(trial)]
     hit = sum(bool(trial.violations) for trial in trials)
     over = sum(bool(trial.limits) for trial in trials)
-    lines.append(f"{len(trials)} tried: {hit} with a violated contract, {over} over a limit")
+    unknown = sum(bool(trial.not_evaluated) for trial in trials)
+    rest = f", {unknown} with a contract that could not be evaluated everywhere" if unknown else ""
+    lines.append(f"{len(trials)} tried: {hit} with a violated contract, {over} over a limit{rest}")
     answer("policy", trials, "\n".join(lines), as_json=as_json)
 
 
@@ -114,7 +116,8 @@ def _lines(trial: PolicyTrial) -> list[str]:
     from critiqor.model.formatting import counted, format_session
     from critiqor.model.sanitize import collapse_whitespace
 
-    lines = [f"{collapse_whitespace(trial.run)}" + ("" if trial.violations or trial.limits else "  ok")]
+    is_ok = not (trial.violations or trial.limits or trial.not_evaluated)
+    lines = [collapse_whitespace(trial.run) + ("  ok" if is_ok else "")]
     for each in trial.violations:
         where = f"session {format_session(each.session_key)}, {', '.join(each.evidence[:3])}"
         times = counted(each.occurrences, "time")

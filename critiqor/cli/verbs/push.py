@@ -68,7 +68,7 @@ def push(
     settings = msgspec.structs.replace(settings, content=content or settings.content)
     folder = RunStore(runs_dir)
     is_own = settings.store is not None and checked_url(settings.store) == store.url
-    chosen = [folder.run(name) for name in runs] if runs else _unstored(folder, store.url if is_own else None)
+    chosen = [folder.run(name) for name in runs] if runs else _unstored(folder, store.url, is_own=is_own)
     for run in chosen:
         run.head()  # a name that is mistyped is an error
     say(f"pushing to {store.url}: {describe_leaving(allow, settings.content)}")
@@ -92,19 +92,27 @@ def push(
     ctx.exit(ExitCode.ERROR if failed else ExitCode.OK)
 
 
-def _unstored(folder: RunStore, url: str | None) -> Sequence[Run]:
-    """Return the sealed runs of a folder that are not known to be stored, or have a later diagnosis since."""
+def _unstored(folder: RunStore, url: str, *, is_own: bool) -> Sequence[Run]:
+    """Return the sealed runs of a folder that are not known to be stored, or have a later diagnosis since.
+
+    `is_own` is whether the outbox knows what is in the store. A run that was pulled is in its store, and is not one of
+    this machine for others.
+    """
     from critiqor.errors import CritiqorError
+    from critiqor.fleet.store.origin import is_from_elsewhere, read_origin
     from critiqor.fleet.store.outbox import PushOutbox
     from critiqor.storage.run_record import load_diagnosis
 
     outbox, found = PushOutbox(folder.paths), []
     for run in folder.runs():
         try:
-            seal, stored = run.head().seal, outbox.stored(run.id)
-            is_known = stored is not None and url == stored.store and seal is not None and seal.digest == stored.seal
-            if is_known and stored is not None:
-                is_known = load_diagnosis(run.paths, run.id).rule_set_version == stored.rule_set
+            if is_from_elsewhere(run, url):
+                continue
+            seal, stored = run.head().seal, outbox.stored(run.id) if is_own else None
+            if stored is not None and (stored.store != url or seal is None or seal.digest != stored.seal):
+                stored = None
+            known = stored or read_origin(run)
+            is_known = known is not None and load_diagnosis(run.paths, run.id).rule_set_version == known.rule_set
         except CritiqorError:
             continue  # a damaged run does not hold up the others; naming it says what is wrong
         if seal is not None and not is_known:

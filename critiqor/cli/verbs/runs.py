@@ -94,7 +94,7 @@ def _list_fleet(chosen: RunFilter, host: str | None, sort: SortKey, *, as_json: 
     if listed.more:
         say(f"there are more than {MAX_RUNS:,} runs; narrow the list with --since, --agent, --host or --verdict")
     nothing = f"No run in the index {listed.address} matches the options."
-    text = "\n".join(runs_lines(listed.rows, with_host=True)) if listed.rows else nothing
+    text = "\n".join(runs_lines(listed.rows)) if listed.rows else nothing
     data = [row.run for row in listed.rows]
     answer("runs", data, text, as_json=as_json, drawing=lambda: _drawing(listed.rows, nothing))
 

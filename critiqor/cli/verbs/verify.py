@@ -57,32 +57,40 @@ def _verify_store(url: str, runs: tuple[str, ...], *, as_json: bool) -> bool:
     from critiqor.cli.progress import count_progress
     from critiqor.fleet.reference import find_run, parse_reference
     from critiqor.fleet.store.object_store import open_store
-    from critiqor.fleet.store.verification import incomplete_bundles, verify_store
+    from critiqor.fleet.store.verification import StoreSummary, incomplete_bundles, verify_store
     from critiqor.model.formatting import counted
 
     references = [parse_reference(text) for text in runs]
     store = open_store(url)
     store.check()
     manifests = (find_run(store, each) for each in references) if references else store.manifests()
-    results, signed = [], 0
+    found = StoreSummary(holds_intact=bool(references))
     with count_progress("verifying", "run") as progress:
         for result in verify_store(store, manifests):
-            signed += any(each.name == "evidence_signature" and each.state == "passed" for each in result.checks)
-            results.append(result)
+            found.add(result)
             progress()
-    broken = [result for result in results if not result.intact]
     incomplete = [] if references else incomplete_bundles(store)
     lines = [
-        f"{counted(len(results), 'run')} verified in {store.url}: {len(broken)} broken, {signed} signed by a "
+        f"{counted(found.verified, 'run')} verified in {store.url}: {found.broken} broken, {found.signed} signed by a "
         "trusted signer"
     ]
+    broken = [result for result in found.runs if not result.intact]
     lines += [f"  NO  {result.name}: {problem}" for result in broken for problem in result.problems]
+    lines += [f"  and {found.broken - len(broken)} more"] if found.broken > len(broken) else []
     lines += [f"  NO  {problem}" for problem in store.problems]
     if incomplete:
         lines.append(f"{counted(len(incomplete), 'bundle')} without a manifest: a push is under way or was killed")
-    data = {"store": store.url, "runs": results, "problems": store.problems, "incomplete": incomplete}
+    data = {
+        "store": store.url,
+        "verified": found.verified,
+        "broken": found.broken,
+        "signed": found.signed,
+        "runs": found.runs,
+        "problems": store.problems,
+        "incomplete": incomplete,
+    }
     answer("verify", data, "\n".join(lines), as_json=as_json)
-    return not broken and not store.problems
+    return not found.broken and not store.problems
 
 
 def _lines(result: Verification) -> Iterator[str]:

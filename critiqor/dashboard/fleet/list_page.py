@@ -13,7 +13,7 @@ from critiqor.dashboard.fleet.stored_runs import stored_address
 from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.pages.sorting import Sorting
-from critiqor.fleet.views.run_names import run_names
+from critiqor.fleet.views.run_names import exact_name, run_names
 from critiqor.model.diagnosis import READINESSES
 
 ROWS = 50
@@ -43,6 +43,7 @@ class FleetListPage:
             filters=filters,
             rows=rows,
             names=run_names(rows),
+            exact_names={row.id: exact_name(row) for row in rows},
             addresses={row.id: stored_address(row) for row in rows},
             pages=pages,
             sorting=Sorting(PATH, filters, SORTS),

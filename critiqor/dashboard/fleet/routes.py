@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from critiqor.dashboard.fleet.comparison_page import FleetComparisonPage
 from critiqor.dashboard.fleet.list_page import FleetListPage
 from critiqor.dashboard.fleet.overview_page import FleetOverviewPage
 from critiqor.dashboard.fleet.search_page import FleetSearchPage
@@ -29,6 +30,7 @@ def fleet_routes(site: Site, fleet: Fleet, run_pages: Mapping[str, Page]) -> lis
         "/fleet": FleetOverviewPage(site, fleet).page,
         "/fleet/runs": FleetListPage(site, fleet).page,
         "/fleet/search": FleetSearchPage(site, fleet).page,
+        "/fleet/compare": FleetComparisonPage(site, fleet).page,
     }
     for end, page in run_pages.items():
         pages[f"/fleet/runs/{{host}}/{{run}}{end}"] = partial(_show_stored, site, fleet, page)

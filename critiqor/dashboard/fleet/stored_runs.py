@@ -9,19 +9,19 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
 
 from critiqor.dashboard.data.index_cache import IndexCache
 from critiqor.dashboard.data.run_catalog import RunCatalog
 from critiqor.dashboard.data.run_page_data import RunPageData, StoredPlace
-from critiqor.dashboard.fleet.cache_folder import CacheFolder
 from critiqor.dashboard.pages.run_addresses import path_segment
 from critiqor.errors import UnknownRunError
 from critiqor.fleet.errors import FleetUnavailableError
 from critiqor.fleet.index.rows import FailureType, IndexedRun
 from critiqor.fleet.manifest import diagnosis_path, rule_set_order
+from critiqor.fleet.scratch import scratch_folder
 from critiqor.fleet.store.object_store import FleetStore
 from critiqor.fleet.store.stored_bundle import MAX_DIAGNOSIS, decode_diagnosis, unpack_bundle
 from critiqor.fleet.views.run_names import DIGITS, exact_name
@@ -71,7 +71,8 @@ class StoredRuns:
         self._max_bytes = max_bytes
         self._run_limit = max_bytes // 4
         """Maximum size of a run. There is always room for those that are fetched at the same time."""
-        self._folder: CacheFolder | None = None
+        self._folder: Path | None = None
+        self._ends = ExitStack()
         self._runs: dict[str, OpenedRun] = {}
         """By the ids of their rows, those that were used last at the end."""
         self._lock = Lock()
@@ -83,8 +84,8 @@ class StoredRuns:
         """Where runs are unpacked."""
         with self._lock:
             if self._folder is None:
-                self._folder = CacheFolder()
-            return self._folder.path
+                self._folder = self._ends.enter_context(scratch_folder("dashboard-"))
+            return self._folder
 
     @contextmanager
     def opened(self, open_store: Callable[[], FleetStore], row: IndexedRun) -> Iterator[OpenedRun]:
@@ -103,9 +104,8 @@ class StoredRuns:
         """Remove all runs."""
         with self._lock:
             self._runs.clear()
-            folder, self._folder = self._folder, None
-        if folder is not None:
-            folder.close()
+            self._folder = None
+            self._ends.close()
 
     def _take(self, row: IndexedRun) -> OpenedRun | None:
         with self._lock:

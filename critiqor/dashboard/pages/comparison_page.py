@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -47,33 +48,47 @@ class ComparisonPage:
     def page(self, request: Request) -> Response:
         """Show two runs side by side, the older one first."""
         viewer = self._site.user(request)
-        named = request.query_params.getlist("run")
-        if len(named) != 2 or named[0] == named[1]:
-            raise UsageError("Pick two runs to compare.", fix="Go back to the list and select two of them.")
-        views = [self._site.catalog.open(run_id, viewer) for run_id in named]
-        before, after = sorted(views, key=lambda view: view.head.timestamps.created_at)
-        first, second = before.require_diagnosis(), after.require_diagnosis()
-        unproven = [view.unproven.message for view in (before, after) if view.unproven is not None]
-        result = compare(first, second, unproven)
-        sides = [RunPageData(view, self._site.indexes) for view in (before, after)]
-        values = _conversation_values(request, *sides)
-        return self._site.page(
-            request,
-            "compare.html",
-            result=result,
-            timing=compare_timings(before.run, after.run),
-            figures=_figure_rows(
-                result, before.figure_texts(), after.figure_texts(), is_same_task=not values["has_other_task"]
-            ),
-            sides=[side.addresses for side in sides],
-            **values,
-        )
+        views = [self._site.catalog.open(run_id, viewer) for run_id in picked_runs(request)]
+        return show_comparison(self._site, request, *(RunPageData(view, self._site.indexes) for view in views))
+
+
+def picked_runs(request: Request) -> tuple[str, str]:
+    """Return the names of the two runs in an address. Raise `UsageError` if there are not two."""
+    named = request.query_params.getlist("run")
+    if len(named) != 2 or named[0] == named[1]:
+        raise UsageError("Pick two runs to compare.", fix="Go back to the list and select two of them.")
+    return named[0], named[1]
+
+
+def show_comparison(site: Site, request: Request, one: RunPageData, other: RunPageData) -> Response:
+    """Show two runs side by side, the older one first."""
+    sides = sorted((one, other), key=lambda side: side.view.head.timestamps.created_at)
+    before, after = (side.view for side in sides)
+    first, second = (msgspec.structs.replace(side.view.require_diagnosis(), run_id=_name(side)) for side in sides)
+    unproven = [view.unproven.message for view in (before, after) if view.unproven is not None]
+    result = compare(first, second, unproven)
+    values = _conversation_values(request, *sides)
+    return site.page(
+        request,
+        "compare.html",
+        result=result,
+        timing=compare_timings(before.run, after.run),
+        figures=_figure_rows(
+            result, before.figure_texts(), after.figure_texts(), is_same_task=not values["has_other_task"]
+        ),
+        sides=[side.addresses for side in sides],
+        **values,
+    )
+
+
+def _name(side: RunPageData) -> str:
+    return side.run_id if side.stored is None else side.stored.name
 
 
 def _conversation_values(request: Request, before: RunPageData, after: RunPageData) -> dict[str, Any]:
     """Return answers and tool calls of both runs; what cannot be read is left out."""
     shows_all = request.query_params.get("calls") == "all"
-    runs = [("run", before.run_id), ("run", after.run_id)]
+    runs, path = [("run", _name(before)), ("run", _name(after))], request.url.path
     try:
         compared = RunComparison(before, after)
         answers, calls = compared.answers(), compared.calls()
@@ -90,7 +105,7 @@ def _conversation_values(request: Request, before: RunPageData, after: RunPageDa
     different = [row for row in calls if row.relation != "same"]
     found = calls if shows_all else different
     query = urlencode([*runs, *([("calls", "all")] if shows_all else [])])
-    pages = Pages(page_number(request.query_params.get("page")), CALLS, len(found), "/compare", query).within()
+    pages = Pages(page_number(request.query_params.get("page")), CALLS, len(found), path, query).within()
     return {
         "answers": answers,
         "has_other_task": any(row.is_of_other_task for row in answers),
@@ -100,7 +115,7 @@ def _conversation_values(request: Request, before: RunPageData, after: RunPageDa
         "same": len(calls) - len(different),
         "different": len(different),
         "shows_all": shows_all,
-        "address": f"/compare?{urlencode(runs if shows_all else [*runs, ('calls', 'all')])}",
+        "address": f"{path}?{urlencode(runs if shows_all else [*runs, ('calls', 'all')])}",
     }
 
 

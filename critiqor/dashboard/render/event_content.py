@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from critiqor.comparison.text_diff import DiffPiece, text_diff
-from critiqor.diagnosis.signals.text import canonical_json, plain_text
+from critiqor.diagnosis.collections.fingerprints import canonical_json
+from critiqor.diagnosis.signals.text import plain_text
 from critiqor.model import Event
 from critiqor.model.sanitize import excerpt, remove_escape_sequences
 from critiqor.search.terms import searchable_text

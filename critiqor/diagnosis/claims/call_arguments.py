@@ -39,7 +39,7 @@ def named_paths(arguments: str) -> list[str]:
 
 
 def have_same_target(one: str, other: str) -> bool:
-    """Return whether two calls of a tool are about the same thing: no argument that identifies something differs."""
+    """Return whether the arguments of two calls name the same thing: none that identifies something differs."""
     first, second = decoded_arguments(one), decoded_arguments(other)
     if first is None or second is None:
         return likeness_of_calls(one, other) >= MIN_LIKENESS

@@ -9,17 +9,11 @@ import msgspec
 
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.language import small_words
-from critiqor.diagnosis.claims.outcomes.named_items import (
-    admits_items,
-    admits_named,
-    admits_part,
-    item_words,
-    names_among,
-    siblings_of,
-)
+from critiqor.diagnosis.claims.outcomes.admitted_items import admits_items, admits_named, admits_part, item_words
 from critiqor.diagnosis.claims.outcomes.parts import RULE as PARTS
 from critiqor.diagnosis.claims.outcomes.repairs import GIVES_UP
-from critiqor.diagnosis.claims.outcomes.rows import bad_word
+from critiqor.diagnosis.claims.outcomes.series import names_among, siblings_of
+from critiqor.diagnosis.claims.outcomes.troubled_rows import bad_word
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.results.state_words import has_same_stem, state_words
 from critiqor.diagnosis.signals.text import stems, tokens
@@ -354,16 +348,13 @@ def _subject(episode: Episode, call: EpisodeCall, said: set[str]) -> _Subject:
     } - COMMON
     # Names that other results have too are what the call was about, not why it failed.
     worked = [each for each in episode.calls if each.order < call.order and each.meaning.state != "failure"]
-    known_elsewhere = {
-        stem
-        for stem in stems(_failure_words(call) | _reason_words(call))
-        if any(each.has_stem(stem) for each in worked)
-    }
+    reported, reasons = stems(_failure_words(call)), stems(_reason_words(call))
+    known_elsewhere = {stem for stem in reported | reasons if any(each.has_stem(stem) for each in worked)}
     return _Subject(
         own=stems({word for word in named if len(word) >= 3}),
-        reported=stems(_failure_words(call)) - known_elsewhere,
+        reported=reported - known_elsewhere,
         clear=stems({word for word in clear if len(word) >= MIN_CLEAR_WORD}),
-        reasons=stems(_reason_words(call)) - episode.asked - known_elsewhere,
+        reasons=reasons - episode.asked - known_elsewhere,
         distinct=_distinct(episode, call, (call.words | words_of_tool(call.tool)) & said),
         items=item_words(call),
         asked=episode.asked,

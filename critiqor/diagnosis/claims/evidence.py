@@ -9,18 +9,14 @@ from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
+from critiqor.diagnosis.claims.arithmetic import Numbers, tolerance, written_forms
 from critiqor.diagnosis.claims.episode import MAX_DIGITS, Episode, EpisodeCall
-from critiqor.diagnosis.claims.numbers import (
-    Numbers,
-    moments_in,
-    times_of_day,
-    tolerance,
-    written_forms,
-)
-from critiqor.diagnosis.claims.recorded.derivations import Derivations, Sorted, adds_up, multiplies, scales
+from critiqor.diagnosis.claims.recorded.clock_times import moments_in, times_of_day
+from critiqor.diagnosis.claims.recorded.derivations import Derivations, adds_up, multiplies, scales
 from critiqor.diagnosis.claims.recorded.facts import Fact, facts_of, given_facts, has_rows
 from critiqor.diagnosis.claims.recorded.record_names import RecordNames
 from critiqor.diagnosis.claims.recorded.slips import MAX_VARIED, MIN_VARIED, variants
+from critiqor.diagnosis.claims.recorded.sorted_numbers import Sorted
 from critiqor.diagnosis.claims.recorded.units import converted, unit_at
 from critiqor.diagnosis.claims.values import Reading, Value, digits_of, values_in, word_numbers
 

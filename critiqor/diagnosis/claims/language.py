@@ -274,5 +274,5 @@ def _function_words() -> dict[str, tuple[str, ...]]:
 
 @cache
 def small_words() -> frozenset[str]:
-    """Return the function words of all languages, such as `the` and `und`."""
+    """Return the function words of every known language, such as `the` and `und`."""
     return frozenset(word for language in languages().values() for word in language.function_words)

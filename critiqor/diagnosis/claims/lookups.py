@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from critiqor.diagnosis.collections.fingerprints import canonical_json
 from critiqor.diagnosis.drafts.draft import Draft
-from critiqor.diagnosis.signals.text import canonical_json
 from critiqor.model import Claim, Event, EventType
 
 MAX_LOOKUPS = 64

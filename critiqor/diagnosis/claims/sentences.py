@@ -101,8 +101,8 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Statement]:
         yield Statement(start, end, text[start:end])
 
 
-def quotations(text: str) -> list[Quotation]:
-    """Return the fenced blocks and the quoted passages of a text."""
+def quoted_passages(text: str) -> list[Quotation]:
+    """Return the parts of a text that are no sentences of its author: fenced blocks and quoted passages."""
     text = text[:MAX_CHARACTERS]
     found = [Quotation(match.start(2), match.end(2), match[2], True) for match in _FENCE.finditer(text)]
     plain = _FENCE.sub(lambda match: _blank(match[0]), text)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from critiqor.diagnosis.claims.language import Language, normalize
-from critiqor.diagnosis.claims.outcomes.rows import ERROR_VALUE
+from critiqor.diagnosis.claims.outcomes.troubled_rows import ERROR_VALUE
 from critiqor.diagnosis.claims.sentences import MAX_CHARACTERS, Statement, statements
 from critiqor.diagnosis.claims.values import Value, values_in
 from critiqor.diagnosis.claims.vocabulary import Hit, Vocabulary

@@ -310,7 +310,7 @@ _RECORDED = re.compile(
 
 
 def recorded_numbers(line: str) -> list[tuple[float, ...]]:
-    """Return the values in a line of output that are numbers, all readings; `12,5` in a table can be two of them."""
+    """Return the values of a line that are numbers, each with all its readings; `12,5` in a table can be two."""
     found: list[tuple[float, ...]] = []
     plain = line if line.isascii() or not _FOREIGN.search(line) else line.translate(_DIGITS)
     if _MAY_BE_DATE.search(plain):

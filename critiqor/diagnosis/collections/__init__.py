@@ -1,1 +1,1 @@
-"""Collections for recordings of any length: what is remembered for comparison, and sets of positions."""
+"""Collections for recordings of any length: what is remembered for comparison, fingerprints, and sets of positions."""

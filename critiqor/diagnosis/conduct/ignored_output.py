@@ -258,11 +258,14 @@ def _is_dead(episode: Episode, look: EpisodeCall) -> bool:
     if look.kind not in (Kind.LOOKUP, Kind.WAIT) or len(look.text) > MAX_WRITTEN:
         return False
     state = reported_state(look.text, is_report=False).settled.partition("_")[0]
-    names = {_plain(value) for _, value in members(look) if any(map(str.isdigit, value))}
+    if not state:
+        return False
     said = "\n".join(text.text.lower() for text in (*episode.messages, *episode.outgoing))
-    return (
-        bool(state) and state not in said and any(len(name) >= MIN_PREDICATE and name in _plain(said) for name in names)
-    )
+    if state in said:
+        return False
+    names = {_plain(value) for _, value in members(look) if any(map(str.isdigit, value))}
+    plain = _plain(said)
+    return any(len(name) >= MIN_PREDICATE and name in plain for name in names)
 
 
 def _plain(text: str) -> str:

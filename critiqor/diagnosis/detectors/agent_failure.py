@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.detector import RecordingDetector, RunDetector
-from critiqor.diagnosis.detectors.provider_failure import fatal_cause
 from critiqor.diagnosis.detectors.timeout import is_timeout
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.signals.errors import error_kind
+from critiqor.diagnosis.signals.provider_errors import fatal_cause
 from critiqor.model import CausalStep, Event, Scope
 from critiqor.model.event import USER_STOP
 from critiqor.model.sanitize import excerpt

@@ -42,8 +42,8 @@ MAX_KEPT_MESSAGES = 50
 """Number of messages of a session that are kept, and at most twice as many."""
 MAX_KEPT_RUNS = 64
 """The same for agent runs."""
-MAX_KNOWN = 1024
-"""Number of different results of a session that are remembered at least."""
+MAX_KNOWN = 256
+"""Number of different results of a session that are remembered at least: more than a context holds."""
 MAX_PROHIBITIONS = 20
 """Maximum number of prohibitions by the user that are checked: the last ones before a compaction."""
 MAX_SHORT_CHARACTERS = 20

@@ -9,10 +9,10 @@ from heapq import nlargest
 import msgspec
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.detectors.provider_failure import provider_error_cause, provider_failure_cause
 from critiqor.diagnosis.drafts.cited_events import CitedEvents
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.signals.compactions import is_compaction
+from critiqor.diagnosis.signals.provider_errors import provider_error_cause, provider_failure_cause
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.detector import RunDetector
-from critiqor.diagnosis.detectors.provider_failure import provider_failure_cause
 from critiqor.diagnosis.drafts.call_costs import CallCosts
 from critiqor.diagnosis.drafts.cited_events import CitedEvents
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.signals.provider_errors import provider_failure_cause
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.spans.agent_run import AgentRun

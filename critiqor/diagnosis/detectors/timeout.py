@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from critiqor.diagnosis.detector import RecordingDetector, RunDetector
-from critiqor.diagnosis.detectors.provider_failure import fatal_cause
 from critiqor.diagnosis.drafts.cited_events import cite_events
 from critiqor.diagnosis.drafts.draft import Draft
+from critiqor.diagnosis.signals.provider_errors import fatal_cause
 from critiqor.model import CausalStep, Event, Scope
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.agent_run import AgentRun

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from critiqor.diagnosis.detector import RunDetector
+from critiqor.diagnosis.drafts.cited_events import CitedEvents
 from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.drafts.merging import PastDrafts
 from critiqor.diagnosis.loops import repetitions
@@ -25,7 +26,13 @@ MIN_STALE_CALLS_FOR_HIGH = 6
 MAX_CHAPTER = 1024
 """Maximum number of calls that are compared with each other. A chapter with more calls is searched in parts: a loop
 that goes on longer is reported in parts too, which become one finding."""
+MIN_ORDERED_POLLS = 200
+"""Minimum number of looks in a row without anything new that are reported although the user ordered repetition: to
+watch something every minute, it takes more than three hours."""
+MAX_POLLED = 64
+"""Maximum number of different calls between which an agent that watches something alternates."""
 _EFFECTS = (Kind.CHANGE, Kind.ACTION)
+_LOOKING = (Kind.LOOKUP, Kind.WAIT)
 _POLLING = (Kind.LOOKUP, Kind.WAIT, Kind.COMMAND, Kind.OTHER)
 
 
@@ -43,16 +50,21 @@ class ToolLoop(RunDetector[ToolCall | Message | Moment]):
         self._past = PastDrafts()
         """Loops of earlier chapters."""
         self._chapter: _Chapter | None = None
-        self._is_ordered = False
-        """Whether the last request orders repetition, so that it is no loop."""
+        self._ordered: _OrderedPolls | None = None
+        """The calls since a request that orders repetition, which is no loop unless it never ends."""
 
     def observe(self, span: ToolCall | Message | Moment, /) -> None:
         if not isinstance(span, ToolCall):
             if self._chapter is not None and begins_chapter(span):
                 self._end_chapter(self._chapter)
             if isinstance(span, Message) and span.is_user:
-                self._is_ordered = span.orders_repetition
-        elif span.result and span.kind is not Kind.THOUGHT and not self._is_ordered:
+                if self._ordered is not None:
+                    self._keep(self._ordered)
+                self._ordered = _OrderedPolls() if span.orders_repetition else None
+        elif span.result and span.kind is not Kind.THOUGHT:
+            if self._ordered is not None:
+                self._ordered.add(span)
+                return
             if self._chapter is None:
                 self._chapter = _Chapter()
             self._chapter.add(span)
@@ -60,13 +72,70 @@ class ToolLoop(RunDetector[ToolCall | Message | Moment]):
                 self._end_chapter(self._chapter)
 
     def _end_chapter(self, chapter: _Chapter) -> None:
-        for draft in chapter.drafts(self.run.scope):
-            self._past.add(draft)
+        self._keep(chapter)
         self._chapter = None
+
+    def _keep(self, ended: _Chapter | _OrderedPolls) -> None:
+        for draft in ended.drafts(self.run.scope):
+            self._past.add(draft)
 
     def findings(self) -> list[Draft]:
         current = self._chapter.drafts(self.run.scope) if self._chapter is not None else []
-        return [*self._past.all, *current]
+        ordered = self._ordered.drafts(self.run.scope) if self._ordered is not None else []
+        return [*self._past.all, *current, *ordered]
+
+
+class _OrderedPolls:
+    """The latest calls after a request to repeat something, as far as they only look, and bring nothing new."""
+
+    def __init__(self) -> None:
+        self._results: dict[bytes, bytes] = {}
+        """The result of each call since the last news, as fingerprints: to watch something is often two calls."""
+        self._calls: list[ToolCall] = []
+        """The first and the last call without news."""
+        self._count = 0
+        self._cited = CitedEvents()
+
+    def add(self, call: ToolCall) -> None:
+        if call.has_failed:
+            return  # repeated failures have a detector of their own
+        is_look = call.kind in _LOOKING and not call.is_test
+        if is_look and self._results.get(call.same_call) == call.same_output:
+            self._calls = [*self._calls[:1], call]
+            self._count += 1
+            self._cited.add(call.evidence)
+            return
+        if self._count or len(self._results) >= MAX_POLLED or not is_look:
+            self._results, self._calls, self._count, self._cited = {}, [], 0, CitedEvents()
+        if is_look:
+            self._results[call.same_call] = call.same_output
+
+    def drafts(self, scope: Scope) -> list[Draft]:
+        if self._count < MIN_ORDERED_POLLS:
+            return []
+        first, last = self._calls[0], self._calls[-1]
+        return [
+            Draft(
+                type=TYPE,
+                about=(first.tool, "ordered"),
+                severity="medium",
+                confidence=60,
+                title=f"{first.name} called {counted(self._count, 'time')} without a new result, as ordered",
+                explanation=f"The user wanted it to be repeated, and nothing has changed for {self._count} calls: "
+                f"{excerpt(first.arguments, 120)}. Each of them costs a model call.",
+                evidence=self._cited.cited(),
+                occurrences=self._count,
+                first_bad_step=first.call,
+                chain=[
+                    CausalStep(first.evidence, f"{first.name} returned nothing new", None),
+                    CausalStep(last.evidence, f"Repeated {counted(self._count, 'time')} in total", "retried"),
+                ],
+                scope=scope,
+                recommendation="Say until when the agent is to watch, or let a script or a scheduled job watch, and "
+                "wake the agent when something changes.",
+                verification=f"Run the same task again: `critiqor compare` lists this {TYPE} as gone.",
+            )
+        ]
 
 
 class _Chapter:

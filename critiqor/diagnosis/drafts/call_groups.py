@@ -76,7 +76,7 @@ class CallGroup:
 
 
 def name_calls(calls: Iterable[ToolCall]) -> str:
-    """Return the names of a group of tool calls for a sentence: the first `MAX_NAMED` different ones."""
+    """Return the names of the tools of a call group for a sentence: the first `MAX_NAMED` different ones."""
     names: dict[str, None] = {}
     for call in calls:
         names[call.name] = None

@@ -81,7 +81,7 @@ class Explained:
         self.calls: dict[tuple[str, Severity], Orders] = {}
 
     def add(self, draft: Draft) -> None:
-        """Add what a draft explains."""
+        """Add the events that a draft explains, so that drafts about them are merged into it."""
         if draft.explained_calls:
             self.calls.setdefault((draft.type, draft.severity), Orders()).update(draft.explained_calls)
 

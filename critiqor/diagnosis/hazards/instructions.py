@@ -79,7 +79,7 @@ class ReadText(msgspec.Struct, frozen=True):
 
 
 def is_read_as_is(text: str) -> bool:
-    """Return whether an agent reads the text of a result as it is: nothing is encoded, invisible or escaped."""
+    """Return whether the instructions in a result can be read as they are: nothing is encoded, invisible or escaped."""
     return not ("EXTERNAL_UNTRUSTED" in text or ("\\n" in text and text[:1] in "{[") or may_be_hidden_in(text))
 
 

@@ -31,7 +31,7 @@ def agreed_text(episode: Episode) -> str:
 
 
 def delegated_files(episode: Episode) -> set[str]:
-    """Return the files, in lower case, that a request names and whose instructions are to be followed."""
+    """Return the files, in lower case, whose instructions the user of the session wants followed."""
     if not words("delegation").within(episode.request):
         return set()
     return {match[0].lower() for match in _FILE.finditer(episode.request)}
@@ -41,7 +41,7 @@ _FILE = re.compile(r"[\w-]+\.(?!com\b|org\b|net\b)[A-Za-z]\w{1,4}\b")
 
 
 def delegated_text(episode: Episode) -> str:
-    """Return what the files say whose instructions are to be followed."""
+    """Return what files have said in the session whose instructions the user wants followed."""
     files = delegated_files(episode)
     looks = (call for call in episode.calls if files and not call.has_effect)
     return "\n".join(call.text for call in looks if any(name in call.arguments.lower() for name in files))

@@ -244,7 +244,7 @@ def _marks(text: str) -> int:
 
 
 def may_be_hidden_in(text: str) -> bool:
-    """Return quickly whether a text may have encoded passages or invisible characters; most have none."""
+    """Return quickly, without any list of words, whether a text may have encoded or invisible parts; most have none."""
     return text.count("%") >= MIN_PERCENT or bool(_marks(text) & _index().hidden)
 
 
@@ -276,7 +276,7 @@ _LINE = re.compile(r"(\w+) = (\[.*\])")
 
 @cache
 def read_words(path: Path) -> dict[str, dict[str, list[str]]]:
-    """Return a file of words: TOML with one list of texts per line, which is also JSON and much faster to read so."""
+    """Return a file with words of hazards: TOML with one list of texts per line, read as JSON, which is faster."""
     concepts: dict[str, dict[str, list[str]]] = {}
     decode = msgspec.json.Decoder(list[str]).decode
     languages: dict[str, list[str]] = {}

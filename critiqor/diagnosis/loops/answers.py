@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from critiqor.diagnosis.collections.fingerprints import fingerprint
 from critiqor.diagnosis.loops.clusters import Loop, LoopClusters
 from critiqor.diagnosis.loops.hits import hits_of
 from critiqor.diagnosis.loops.repetitions import is_orientation
 from critiqor.diagnosis.loops.subjects import searched_for, subject_of_call
-from critiqor.diagnosis.signals.text import fingerprint, stems, words
+from critiqor.diagnosis.signals.text import stems, words
 from critiqor.diagnosis.signals.tool_calls import runs_commands
 from critiqor.spans.calls import Kind, ToolCall
 

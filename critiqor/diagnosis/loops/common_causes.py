@@ -60,7 +60,7 @@ class CauseGroup(CallGroup):
 
     @property
     def description(self) -> str:
-        """The cause in words: its name, or what the output of the first failure says."""
+        """The common cause of repeated failures in words: its name, or what the output of the first one says."""
         if not self.phrases:
             return self.cause
         words = (r"\d+" if word == "#" else re.escape(word) for word in self.cause.split())

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 
+from critiqor.diagnosis.collections.fingerprints import fingerprint
 from critiqor.diagnosis.loops.clusters import Loop, LoopClusters
 from critiqor.diagnosis.loops.repetitions import MIN_STALE_CALLS_WAITING
-from critiqor.diagnosis.signals.text import fingerprint
 from critiqor.spans.calls import Kind, ToolCall, command_line
 
 MIN_ROUNDS = 3

@@ -24,7 +24,7 @@ _ORIENTATION = re.compile(
 
 
 def is_orientation(call: ToolCall) -> bool:
-    """Return whether a call only shows where the agent is: neither its repetition nor its result means anything."""
+    """Return whether the repetition of a call means nothing, because it only shows where the agent is, like `pwd`."""
     line = command_line(call.arguments) if call.kind is Kind.LOOKUP else ""
     return bool(line) and _ORIENTATION.fullmatch(line) is not None
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from critiqor.diagnosis.loops.clusters import Loop, LoopClusters
 from critiqor.diagnosis.results.json_answers import decoded
 from critiqor.diagnosis.results.state_words import normal_state, state_words
-from critiqor.diagnosis.signals.literals import pattern_check
+from critiqor.diagnosis.signals.fast_patterns import pattern_check
 from critiqor.spans.calls import ToolCall
 
 MIN_SETTLED = 3
@@ -52,7 +52,7 @@ _NO_STATE = ReportedState()
 
 
 def reported_state(text: str, *, is_report: bool) -> ReportedState:
-    """Return the state that an output reports. `is_report`: whether a short text without a name of a state counts."""
+    """Return the state that an output reports, settled or not. `is_report`: whether a short text alone is a state."""
     if text[:1] == "{":
         return _judged(_state_in(decoded(text), 0)) if _may_tell_state(text) else _NO_STATE
     bare = _BARE.fullmatch(text) if len(text) <= MAX_REPORT else None

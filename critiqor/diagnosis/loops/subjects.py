@@ -6,7 +6,8 @@ import re
 
 import msgspec
 
-from critiqor.diagnosis.signals.text import canonical_json, decode_json
+from critiqor.diagnosis.collections.fingerprints import canonical_json
+from critiqor.diagnosis.signals.text import decode_json
 from critiqor.spans.calls import ToolCall, command_line
 
 _TABLE = re.compile(r"\b(?:from|join)\s+(?:[\w\"`\[\]]+\.)?[\"`\[]?(\w+)", re.IGNORECASE)

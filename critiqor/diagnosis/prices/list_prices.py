@@ -35,7 +35,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Like `input` if missing."""
 
     def cost(self, tokens: Tokens) -> float:
-        """Return the cost of a model call at list prices, in US dollars."""
+        """Return the cost of a model call by the table of list prices, in US dollars."""
         read = self.input if self.cache_read is None else self.cache_read
         written = self.input if self.cache_write is None else self.cache_write
         parts = (self.input, self.output, read, written)
@@ -72,7 +72,7 @@ class Tokens(NamedTuple):
 
     @property
     def request(self) -> int:
-        """Tokens of the request, cached or not."""
+        """Tokens of a request that are charged at list prices, cached or not."""
         return self.input + self.cache_read + self.cache_write
 
 

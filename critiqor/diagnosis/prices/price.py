@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from critiqor.diagnosis.prices.list_prices import Tokens, is_local, list_rates
-from critiqor.diagnosis.signals.reported_numbers import amount, is_plausible
+from critiqor.model.usage import amount, is_plausible
 
 
 class Price(NamedTuple):

@@ -56,7 +56,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def plan_of(line: str) -> Plan:
-    """Return what matters in a command line."""
+    """Return what decides about the result of a command line: its programs, and which of them do something."""
     parsed = parse_command_line(line)
     return _plan(parsed, programs_in(parsed))
 

@@ -167,7 +167,7 @@ _LEAF = re.compile(r"<(?:[\w-]+:)?([A-Za-z][\w.-]*)(?:\s[^<>]*)?>\s*([^<>]{1,200
 
 
 def leaves_of_xml(text: str) -> dict[str, str] | None:
-    """Return the texts in an XML answer by the name of their element; None for a page or if there are none."""
+    """Return the texts in an XML answer by element, to be read as a JSON answer; None for a page or without texts."""
     if len(text) > MAX_JSON or _PAGE.search(text[:_MAX_HEAD]):
         return None
     return dict(_LEAF.findall(text)) or None

@@ -43,7 +43,7 @@ def names_of(items: Any) -> tuple[str, ...]:
 
 
 def counts_of(value: dict[str, Any], known: StateWords) -> dict[str, Count]:
-    """Return the members of an object that count failed, passed and all items, as a number or as a list."""
+    """Return how many items failed, passed and exist by the members of a JSON object: numbers or lists of items."""
     found: dict[str, Count] = {}
     for key, member in value.items():
         if type(member) is int:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from critiqor.diagnosis.results.meaning_struct import ResultState
-from critiqor.diagnosis.signals.literals import LiteralIndex
+from critiqor.diagnosis.signals.fast_patterns import LiteralIndex
 
 FOLDER = Path(__file__).parent / "rules"
 ANY_SCRIPT = "any script"
@@ -140,7 +140,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def program_data() -> ProgramData:
-    """Return what the files with the rules say about programs."""
+    """Return what the rule files say about programs: wrappers, lookups, and exit codes that are answers."""
     document: dict[str, Any] = tomllib.loads((FOLDER / "programs.toml").read_text("utf-8"))
     for name in ("lookups", "setup", "filters", "scripts", "transfers", "json"):
         document[name] = _phrases(document[name])

@@ -102,7 +102,7 @@ def _state_of(word: str) -> ResultState | None:
 
 
 def http_state(status: int) -> ResultState | None:
-    """Return the state that an HTTP status says, like a word; None for a redirection or another number."""
+    """Return the state that an HTTP status means where it stands in place of a state word; None for other numbers."""
     if status == 202:
         return "not_final"
     if 200 <= status < 300:

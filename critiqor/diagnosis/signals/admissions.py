@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from critiqor.diagnosis.signals.literals import pattern_check
+from critiqor.diagnosis.signals.fast_patterns import pattern_check
 
 # Patterns without re.IGNORECASE are applied to lower case text, which is three times as fast.
 _TROUBLE = r"(?:issues?|errors?|problems?|bugs?|fail\w*|crash\w*)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from posixpath import dirname, normpath
 
-from critiqor.diagnosis.signals.literals import pattern_check
+from critiqor.diagnosis.signals.fast_patterns import pattern_check
 
 MAX_EXAMINED = 2000
 """Maximum number of characters at either end of an output that are examined."""

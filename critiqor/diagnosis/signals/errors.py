@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from critiqor.diagnosis.signals.noise import without_clock
 from critiqor.diagnosis.signals.outputs import printed_lines
-from critiqor.diagnosis.signals.text import without_clock
 
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`|“[^”\n]*”")
 MAX_LINE = 2000
@@ -100,10 +100,10 @@ _NO_NAME = re.compile(r"(?:\s|\\[nrt])*(?![\w\s./~$\"'`\\(\[{!<>#%]|$)")
 
 
 def is_refused_by_shell(output: str) -> bool:
-    """Return whether the shell itself did not accept a command line, so that no program is to blame."""
+    """Return whether an error comes from the shell, which did not accept a command line, and from no program."""
     return _SHELL_ERROR.search(output) is not None or _NOT_FOUND.search(output) is not None
 
 
 def names_no_program(line: str, output: str) -> bool:
-    """Return whether the error of a command line is that it names no program, so that its purpose is not known."""
+    """Return whether the error is that a command line names no program, so that its purpose is not known."""
     return _NO_NAME.match(line) is not None and is_refused_by_shell(output)

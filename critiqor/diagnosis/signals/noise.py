@@ -14,8 +14,9 @@ from zlib import crc32
 
 import msgspec
 
-from critiqor.diagnosis.signals.literals import pattern_check
-from critiqor.diagnosis.signals.text import canonical_json, decode_json, encoded, fingerprint_of, without_clock
+from critiqor.diagnosis.collections.fingerprints import canonical_json, encoded, fingerprint_of
+from critiqor.diagnosis.signals.fast_patterns import pattern_check
+from critiqor.diagnosis.signals.text import decode_json
 
 MAX_COMPARED = 8 * 1024
 """Maximum number of characters of an output that is compared in this way; a longer one has to be equal."""
@@ -87,6 +88,14 @@ _ENUMERATED = re.compile(r"\s*(?:\d{1,3}[.)]|\[\d{1,3}\]|#\d{1,3}|[-*•])\s+")
 
 
 _MARKS = frozenset("0123456789[#-*• \t")
+# Times and durations that change although nothing else does, and the id with which OpenClaw wraps external content: it
+# is different each time. A bare number is kept, because it may show progress.
+_CLOCK = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+    r"|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b"
+    r"|\bin \d+(?:\.\d+)? ?(?:ms|s|sec|secs|seconds)\b|\b\d+\.\d+ ?m?s\b"
+    r"|Ms\"?: ?\d+|CONTENT id=\\*\"[0-9a-f]+"
+)
 
 
 def without_noise(text: str) -> str:
@@ -141,7 +150,7 @@ def _is_noisy_member(name: str, value: Any) -> bool:
 
 
 def items_of(text: str) -> tuple[int, ...]:
-    """Return the hits, rows or entries of an output as hashes: members of its longest list, else its lines."""
+    """Return the items of an output without noise, as hashes: the members of its longest list, else its lines."""
     if len(text) > MAX_COMPARED:
         return ()
     if text[:1] in ("{", "["):
@@ -222,3 +231,11 @@ class NoiseFilter:
         if len(self._last) > MAX_ANSWERS:
             self._last.popitem(last=False)
         return mark
+
+
+_may_hold_clock = pattern_check(r":[0-5]\d", r"-[01]\d-", r"in \d", r"\.\d++ ?m?s\b", r"Ms\"?: ?\d", "CONTENT id=")
+
+
+def without_clock(text: str) -> str:
+    """Return a text without times of day and durations."""
+    return (_CLOCK.sub("#", text) if _may_hold_clock(text) else text).strip()

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from critiqor.diagnosis.signals.literals import pattern_check
+from critiqor.diagnosis.signals.fast_patterns import pattern_check
 from critiqor.diagnosis.signals.text import decode_json, words
 
 
 def cut_size(value: Any) -> int:
-    """Return the size in bytes of the truncated parts of an output."""
+    """Return how many bytes of an output were not recorded because it was truncated."""
     value = _innermost(value)
     if isinstance(value, dict):
         size = value.get("size")

@@ -1,8 +1,7 @@
-"""Heuristics on texts: equality, similarity, words, and times of day that do not count."""
+"""Heuristics on texts: similarity, words and their stems, texts in nested values."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Set
 from functools import lru_cache
@@ -10,18 +9,11 @@ from typing import Any
 
 import msgspec
 
-from critiqor.diagnosis.signals.literals import pattern_check
+from critiqor.diagnosis.collections.fingerprints import canonical_json
 
 _TOKEN = re.compile(r"[^\W_]{2,}")
 STEM = 5
 """Maximum number of letters of the beginning of a word."""
-
-_encode = msgspec.json.Encoder(order="deterministic").encode
-
-
-def canonical_json(value: Any) -> str:
-    """Return a value as a JSON text with sorted keys, so that equal values have equal texts."""
-    return _encode(value).decode()
 
 
 def decode_json(text: str) -> Any:
@@ -30,21 +22,6 @@ def decode_json(text: str) -> Any:
         return msgspec.json.decode(text)
     except RecursionError:
         raise msgspec.DecodeError("nested too deeply") from None
-
-
-def encoded(text: str) -> bytes:
-    """Return a text as UTF-8. Evidence can contain lone surrogates."""
-    return text.encode("utf-8", "surrogatepass")
-
-
-def fingerprint(*parts: str) -> bytes:
-    """Return a short hash of these texts, the same on every machine."""
-    return fingerprint_of(encoded("\0".join(parts)))
-
-
-def fingerprint_of(data: bytes) -> bytes:
-    """Return the fingerprint of a text that is encoded already."""
-    return hashlib.blake2b(data, digest_size=8).digest()
 
 
 _TEXT_MEMBERS = ("content", "text", "output", "value")
@@ -71,24 +48,6 @@ def plain_text(value: Any) -> str:
         else:
             return "" if value is None else canonical_json(value)
     return value
-
-
-# Times and durations that change although nothing else does, and the id with which OpenClaw wraps external content: it
-# is different each time. A bare number is kept, because it may show progress.
-_CLOCK = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
-    r"|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b"
-    r"|\bin \d+(?:\.\d+)? ?(?:ms|s|sec|secs|seconds)\b|\b\d+\.\d+ ?m?s\b"
-    r"|Ms\"?: ?\d+|CONTENT id=\\*\"[0-9a-f]+"
-)
-
-
-_may_hold_clock = pattern_check(r":[0-5]\d", r"-[01]\d-", r"in \d", r"\.\d++ ?m?s\b", r"Ms\"?: ?\d", "CONTENT id=")
-
-
-def without_clock(text: str) -> str:
-    """Return a text without times of day and durations."""
-    return (_CLOCK.sub("#", text) if _may_hold_clock(text) else text).strip()
 
 
 _WORD = re.compile(r"[^\W_]+")
@@ -122,7 +81,7 @@ def distinctive_words(text: str) -> frozenset[str]:
 
 
 def new_words(answer: str, question: str) -> frozenset[str]:
-    """Return the distinctive words of a text that are not in the question it answers; none if too few or too many."""
+    """Return the distinctive words of a text that are not in the question before it; none if too few or too many."""
     words = distinctive_words(answer) - distinctive_words(question)
     return words if MIN_WORDS <= len(words) <= MAX_WORDS else frozenset()
 

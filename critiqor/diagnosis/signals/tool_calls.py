@@ -116,7 +116,7 @@ def _named_kind(name: str) -> Kind:
 
 
 def runs_commands(tool: str) -> bool:
-    """Return whether a tool runs programs, so that its output comes from a program and does not describe the call."""
+    """Return whether calls of a tool run programs, so that the output comes from a program and not from the tool."""
     return _named_kind(tool) is Kind.COMMAND
 
 
@@ -195,7 +195,7 @@ _may_do_nothing = re.compile(r'"(?:command|cmd|script)":"(?:\s|\\[nrt])*(?::|tru
 
 
 def does_nothing(tool: str, arguments: str) -> bool:
-    """Return whether a tool call runs nothing but the null command: `: make install` succeeds without installing."""
+    """Return whether a tool call does nothing, because it runs the null command: `: make install` installs nothing."""
     if not _may_do_nothing(arguments) or not runs_commands(tool):
         return False
     line = _line_in(arguments)
@@ -231,7 +231,7 @@ _TESTS = re.compile(
 
 
 def runs_tests(tool: str, arguments: str) -> bool:
-    """Return whether a tool call, by its tool and arguments, runs tests. `tool` is a tool that runs programs."""
+    """Return whether a tool call runs tests, by its arguments; `tool` is one that runs programs."""
     if "test" not in arguments.lower() and "test" not in tool.lower() and not _may_test(arguments):
         return False
     line = _line_in(arguments)
@@ -251,7 +251,7 @@ def _values(arguments: str) -> str:
 
 
 def likeness_of_calls(one: str, other: str) -> float:
-    """Return the share of words that the argument values of two tool calls have in common, from 0 to 1."""
+    """Return how alike two tool calls are: the share of the words of their arguments in common, from 0 to 1."""
     return likeness(_values(one), _values(other))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,6 +22,7 @@ from critiqor.fleet.compute.changes import MAX_LISTED, RunProblem
 from critiqor.fleet.compute.selection import RunSelection
 from critiqor.fleet.errors import FleetUnavailableError, missing_extra
 from critiqor.fleet.manifest import Manifest
+from critiqor.fleet.scratch import scratch_folder
 from critiqor.fleet.store.diagnoses import read_latest_diagnosis
 from critiqor.fleet.store.stored_bundle import open_bundle, unpack_bundle
 from critiqor.model import Event
@@ -113,8 +114,8 @@ class _Exporter:
     def _add(self, store: FleetStore, manifest: Manifest) -> None:
         day, host, content = day_of(manifest), manifest.host_id, self._with_content
         diagnosis = read_latest_diagnosis(store, manifest)
-        with TemporaryDirectory(prefix="critiqor-fleet-") as scratch:
-            events = _events(store, manifest, Path(scratch))
+        with scratch_folder("export-") as scratch:
+            events = _events(store, manifest, scratch)
             for event_day, row in event_rows(manifest, events, with_content=content):
                 self._tables["events"].add(event_day, host, [row])
         self._tables["runs"].add(day, host, [run_row(manifest, diagnosis, with_content=content)])

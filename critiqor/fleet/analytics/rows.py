@@ -30,7 +30,7 @@ def event_rows(manifest: Manifest, events: Iterable[Event], *, with_content: boo
 
     An event whose time is unknown, or not one of the run, belongs to the day on which the run was created.
     """
-    ledger = Ledger()
+    ledger = Ledger(lists_turns=False)
     usual = day_of(manifest)
     last = _day(ms_from_iso(manifest.sealed_at) or 0)
     run = _run_columns(manifest)

@@ -12,10 +12,10 @@ import time
 from abc import ABC, abstractmethod
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import suppress
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from critiqor.fleet.errors import FleetError, missing_extra
+from critiqor.fleet.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -72,8 +72,8 @@ class ProcessWorkers(Workers):
     def __init__(self, processes: int | None = None) -> None:
         self._processes = processes or len(os.sched_getaffinity(0))
         # A killed process leaves its files behind, so that all are in one folder, which goes away with the pool.
-        self._folder = TemporaryDirectory(prefix="critiqor-fleet-", ignore_cleanup_errors=True)
-        self.scratch = self._folder.name
+        self._folder = scratch_folder("compute-")
+        self.scratch = str(self._folder.__enter__())
         self.executor = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
@@ -96,7 +96,7 @@ class ProcessWorkers(Workers):
 
     def close(self) -> None:
         self.executor.shutdown(wait=True, cancel_futures=True)
-        self._folder.cleanup()
+        self._folder.__exit__(None, None, None)
 
 
 def _end_with_parent() -> None:

@@ -42,6 +42,10 @@ class TenantError(FleetError):
     """The role of the index belongs to no tenant, or to another one."""
 
 
+class RefusedRowsError(FleetError):
+    """A database does not take rows: a number or a text of them is too large for it."""
+
+
 class Supersession(msgspec.Struct, frozen=True, kw_only=True):
     """The row of a sealed run that its newest rule set made. Other rows of that run are not current any more."""
 

@@ -102,7 +102,7 @@ class FleetIndex:
         """Add entries that are not there yet, in batches; return how many were added.
 
         Raises `TenantError` if an entry belongs to another tenant than the index takes, `ValueError` if a diagnosis is
-        one of other evidence. Batches before that stay.
+        one of other evidence, `RefusedRowsError` if the database does not take a batch. Batches before that stay.
         """
         added = 0
         entries = iter(entries)

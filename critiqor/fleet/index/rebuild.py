@@ -9,6 +9,7 @@ from itertools import islice
 import msgspec
 
 from critiqor.fleet.errors import FleetError, FleetUnavailableError
+from critiqor.fleet.index.base import RefusedRowsError
 from critiqor.fleet.index.entry import IndexEntry, entry_key
 from critiqor.fleet.index.fleet_index import FleetIndex
 from critiqor.fleet.index.stored_entries import stored_entries
@@ -47,9 +48,12 @@ def reindex(store: FleetStore, index: FleetIndex, progress: Callable[[], None] |
             own = [each for each in batch if index.takes(each)]
             other += len(batch) - len(own)
             runs += len(own)
-            for found in map_in_threads(_Reader(store, index), own, pool):
-                added += index.add(found.entries)
+            for manifest, found in zip(own, map_in_threads(_Reader(store, index), own, pool), strict=True):
                 problems += found.problems
+                try:
+                    added += index.add(found.entries)
+                except (RefusedRowsError, ValueError, OverflowError) as error:
+                    problems.append(f"{manifest.name}: {error}")
                 if progress is not None:
                     progress()
     return Reindexed(runs=runs, added=added, other_tenants=other, problems=[*store.problems, *problems])
@@ -72,7 +76,7 @@ class _Reader:
             return _Found(list(self._missing(manifest)), [])
         except FleetUnavailableError:
             raise
-        except (FleetError, ValueError) as error:
+        except (FleetError, ValueError, OverflowError) as error:
             return _Found([], [error.message if isinstance(error, FleetError) else f"{manifest.name}: {error}"])
 
     def _missing(self, manifest: Manifest) -> Iterator[IndexEntry]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from critiqor.errors import BrokenRecordError
 from critiqor.fleet.errors import FleetUnavailableError
-from critiqor.fleet.index.base import SealedRun, Supersession, Transaction, check_version, not_a_text
+from critiqor.fleet.index.base import RefusedRowsError, SealedRun, Supersession, Transaction, check_version, not_a_text
 from critiqor.fleet.index.rows import IndexedPart, IndexedRun
 from critiqor.fleet.index.schema import SQLITE_MIGRATIONS
 from critiqor.model.timestamps import iso_from_ms, now_ms
@@ -93,6 +93,8 @@ class SqliteBase:
     def _errors(self) -> Iterator[None]:
         try:
             yield
+        except (OverflowError, sqlite3.DataError) as error:
+            raise RefusedRowsError(f"the index {self.address} refuses it: {error}") from error
         except sqlite3.OperationalError as error:
             raise FleetUnavailableError(
                 f"the index {self.address} cannot be used: {error}", fix="try again in a moment"

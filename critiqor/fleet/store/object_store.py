@@ -46,6 +46,12 @@ RETRIES = 5
 """How often obstore repeats a request that fails with a server error or a broken connection."""
 ATTEMPTS = 4
 """Attempts of a request, each of which obstore repeats itself."""
+CONNECT_SECONDS = 5.0
+"""How long a connection may take to be made."""
+ANSWER_SECONDS = 60.0
+"""How long a request may take as a whole, with up to eight megabytes over a slow network."""
+GIVE_UP_SECONDS = 20.0
+"""Time after which a request that failed is not repeated any more."""
 _BLOCK = 1 << 16
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT")
@@ -53,6 +59,14 @@ _REQUEST = re.compile(
     r"Error performing (?P<method>[A-Z]+) (?P<url>[^\s?]+)\S* in [^,]*?"
     r"(?:, after (?P<retries>\d+) retries,.*?)? +- (?P<cause>.*)"
 )
+_NO_CONNECTION = re.compile(r"legacy::Error\(\s*Connect\b")
+_CAUSES = {
+    "ConnectionRefused": "connection refused",
+    "dns error": "its name cannot be resolved",
+    "InvalidCertificate": "its certificate is not trusted",
+    "TimedOut": "no connection within {seconds:g} seconds",
+}
+"""Why no connection was made, by words in the structure of the Rust error."""
 _Result = TypeVar("_Result")
 
 
@@ -74,11 +88,14 @@ def open_store(url: str) -> FleetStore:
             root.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
             return FleetStore(url, LocalStore(root))
         options: dict[str, Any] = {
-            "client_options": {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(seconds=60)}
+            "client_options": {
+                "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+                "timeout": timedelta(seconds=ANSWER_SECONDS),
+            }
             | ({"allow_http": True} if _is_on_loopback() else {}),
             "retry_config": {
                 "max_retries": RETRIES,
-                "retry_timeout": timedelta(seconds=60),
+                "retry_timeout": timedelta(seconds=GIVE_UP_SECONDS),
                 "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5)},
             },
         }
@@ -232,12 +249,12 @@ class FleetStore:
 
     def list(self, prefix: str, after: str | None = None) -> Iterator[str]:
         """Yield the names of the objects in a folder, or of those that sort after a name, in any order."""
-        attempt = 0
+        attempt, begun = 0, time.monotonic()
         while True:
             try:
                 for chunk in self._store.list(prefix, offset=after):
                     for found in chunk:
-                        attempt, after = 0, str(found["path"])
+                        attempt, begun, after = 0, time.monotonic(), str(found["path"])
                         yield after
                 return
             except FileNotFoundError:
@@ -245,7 +262,7 @@ class FleetStore:
             except Exception as error:
                 # Stores list names in their order, so a listing that broke off is continued after the last one.
                 attempt += 1
-                self._give_up_or_wait(error, attempt, f"list {prefix}")
+                self._give_up_or_wait(error, attempt, begun, f"list {prefix}")
 
     def check(self) -> None:
         """Raise `FleetError` if the store cannot be reached or its content may not be listed."""
@@ -316,16 +333,19 @@ class FleetStore:
 
         Raise `FileNotFoundError` if the object is not there, and `AlreadyExistsError` if it is already.
         """
-        attempt = 0
+        attempt, begun = 0, time.monotonic()
         while True:
             attempt += 1
             try:
                 return request()
             except Exception as error:
-                self._give_up_or_wait(error, attempt, action)
+                self._give_up_or_wait(error, attempt, begun, action)
 
-    def _give_up_or_wait(self, error: Exception, attempt: int, action: str) -> None:
-        """Wait before the next attempt, or raise the error that a failed request leads to."""
+    def _give_up_or_wait(self, error: Exception, attempt: int, begun: float, action: str) -> None:
+        """Wait before the next attempt, or raise the error that a failed request leads to.
+
+        `begun` is when the first attempt was made, by the monotonic clock.
+        """
         from obstore import exceptions
 
         if isinstance(error, FileNotFoundError | exceptions.AlreadyExistsError | FleetError):
@@ -343,7 +363,8 @@ class FleetStore:
             raise FleetError(message) from error
         if isinstance(error, refused):
             raise FleetUnavailableError(message, fix="check the credentials and the rights of the store") from error
-        if attempt >= ATTEMPTS or _is_unreachable(error):
+        is_late = time.monotonic() - begun > GIVE_UP_SECONDS
+        if attempt >= ATTEMPTS or is_late or _is_unreachable(error):
             raise FleetUnavailableError(message, fix="type the same command again when it can be reached") from error
         time.sleep(0.2 * 2**attempt)
 
@@ -391,8 +412,15 @@ def _is_on_loopback() -> bool:
 
 def _is_unreachable(error: Exception) -> bool:
     """Return whether no connection was made: obstore has tried that long enough."""
-    text = str(error).lower()
-    return any(words in text for words in ("error trying to connect", "dns error", "connection refused"))
+    return _NO_CONNECTION.search(str(error)) is not None
+
+
+def _cause(text: str) -> str | None:
+    """Return why there was no answer, which is only in the structure of the Rust error; None if there was one."""
+    if _NO_CONNECTION.search(text) is not None:
+        named = next((cause for word, cause in _CAUSES.items() if word in text), "no connection can be made")
+        return named.format(seconds=CONNECT_SECONDS)
+    return f"no answer within {ANSWER_SECONDS:g} seconds" if "TimedOut" in text else None
 
 
 def _reason(error: Exception) -> str:
@@ -402,5 +430,5 @@ def _reason(error: Exception) -> str:
     line = next(iter(str(error).strip().splitlines()), type(error).__name__)
     if found := _REQUEST.search(line):
         retries = f" after {found['retries']} retries" if found["retries"] else ""
-        line = f"{found['method']} {found['url']} failed{retries}: {found['cause']}"
+        line = f"{found['method']} {found['url']} failed{retries}: {_cause(str(error)) or found['cause']}"
     return line[:400]

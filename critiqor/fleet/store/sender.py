@@ -105,7 +105,7 @@ class OutboxSender:
             reason = problem.message
             self.outbox.save_state(SenderState(failures=failures, failed_ms=now, retry_ms=retry_ms, reason=reason))
         if chosen is None:
-            report.waiting = [name for name in self.outbox.names("waiting") if _is_sealed(self._runs.run(name))]
+            report.waiting = [run.id for run in self._waiting()]
         elif report.problem is not None:
             done = {each.manifest.run_id for each in report.stored} | {each.run_id for each in report.refused}
             report.waiting = [run.id for run in chosen if run.id not in done.union(report.private)]
@@ -113,23 +113,28 @@ class OutboxSender:
         return report
 
     def _send(self, report: PushReport, chosen: Sequence[Run] | None) -> None:
-        waiting = chosen
-        if waiting is None:
-            waiting = [run for name in self.outbox.names("waiting") if _is_sealed(run := self._runs.run(name))]
+        waiting, tried = self._waiting() if chosen is None else chosen, set[str]()
         if not waiting and not self.outbox.names("indexing"):
             return
         store = open_store(self._settings.store or "")
-        for batch in _batches(waiting):
-            for run, result in _store_all(batch, store, self._settings, self._push):
-                _count(report, run, result)
-                if chosen is None or isinstance(result, StoredRun):
-                    self._remember(run, store, result)
-                if self._progress is not None:
-                    self._progress()
-            if report.problem is not None:
-                return
-            self._index(report, store)
+        while waiting:
+            for batch in _batches(waiting):
+                for run, result in _store_all(batch, store, self._settings, self._push):
+                    _count(report, run, result)
+                    if chosen is None or isinstance(result, StoredRun):
+                        self._remember(run, store, result)
+                    if self._progress is not None:
+                        self._progress()
+                if report.problem is not None:
+                    return
+                self._index(report, store)
+            # Others may have been sealed in the meantime, and their own senders found this one at work.
+            tried.update(run.id for run in waiting)
+            waiting = [run for run in self._waiting() if run.id not in tried] if chosen is None else ()
         self._index(report, store)
+
+    def _waiting(self) -> list[Run]:
+        return [run for name in self.outbox.names("waiting") if _is_sealed(run := self._runs.run(name))]
 
     def _remember(self, run: Run, store: FleetStore, result: _Result) -> None:
         if isinstance(result, StoredRun):
@@ -164,7 +169,17 @@ def _store_all(
 ) -> Iterable[tuple[Run, _Result]]:
     """Store a few runs at the same time; yield each with its result as soon as those before it are done."""
 
+    failures: list[FleetUnavailableError] = []
+
     def attempt(run: Run) -> _Result:
+        if failures:  # what is away for one is away for the others, which would wait as long
+            return failures[0]
+        result = _attempt(run)
+        if isinstance(result, FleetUnavailableError):
+            failures.append(result)
+        return result
+
+    def _attempt(run: Run) -> _Result:
         try:
             return store_run(run, store, settings) if may_leave(run.head(), push) else None
         except CritiqorError as error:
@@ -201,7 +216,8 @@ def _is_sealed(run: Run) -> bool:
 def send_in_background(sender: OutboxSender, seconds: float) -> None:
     """Send what waits until nothing is left, with back-off between attempts, for that many seconds at most.
 
-    If the next attempt is not due yet, the process whose attempt failed is waiting for it, so this one ends.
+    If the next attempt is not due yet, the process whose attempt failed is waiting for it, so this one ends. While
+    another process sends, this one waits: that one may have looked at the outbox for the last time.
     """
     until, has_tried = time.monotonic() + seconds, False
     while sender.outbox.has_work() and time.monotonic() < until:
@@ -210,11 +226,12 @@ def send_in_background(sender: OutboxSender, seconds: float) -> None:
                 return
             time.sleep(0.5)
             continue
-        has_tried = True
         try:
             with sender.outbox.sending(0):
                 report = sender.send()
         except TimeoutError:
-            return  # another process sends
+            time.sleep(0.5)
+            continue
+        has_tried = True
         if not report.waiting and not report.unindexed:
             return

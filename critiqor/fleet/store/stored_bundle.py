@@ -24,7 +24,9 @@ import msgspec
 from critiqor.errors import CritiqorError
 from critiqor.fleet.errors import FleetError
 from critiqor.fleet.manifest import Manifest
+from critiqor.fleet.scratch import scratch_folder
 from critiqor.fleet.store.object_store import MAX_SINGLE, FleetStore
+from critiqor.fleet.store.origin import write_origin
 from critiqor.model import Diagnosis, RunHead, SessionRecord
 from critiqor.model.timestamps import ms_from_iso
 from critiqor.run.store import Run
@@ -123,7 +125,7 @@ def unpack_bundle(store: FleetStore, manifest: Manifest, runs_dir: Path, limit: 
     if _is_there(run, manifest):
         return run
     paths.runs_dir.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-    with tempfile.TemporaryDirectory(prefix=".pull-", dir=paths.runs_dir) as folder:
+    with scratch_folder(".pull-", paths.runs_dir) as folder:
         unpacked = paths_for(folder)
         head = _unpack(store, manifest, unpacked, limit)
         _make_record(unpacked, head)
@@ -182,6 +184,7 @@ def _unpack(store: FleetStore, manifest: Manifest, paths: SessionPaths, limit: i
         raise FleetError(f"the evidence in the bundle of {manifest.name} is not what was sealed")
     run.evidence_path.chmod(SEALED_MODE)
     take_permanent_lock(paths.session_lock_path(run.id))
+    write_origin(run.folder, store.url, manifest)
     return head
 
 

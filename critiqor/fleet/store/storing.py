@@ -7,19 +7,20 @@ and the others check that it is the run that they wanted to store.
 from __future__ import annotations
 
 import tempfile
-from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from critiqor.errors import CritiqorError
 from critiqor.fleet.errors import FleetError, FleetUnavailableError
-from critiqor.fleet.host import host_id
-from critiqor.fleet.manifest import Content, Manifest, decode_manifest, manifest_name, rule_set_order
+from critiqor.fleet.host import checked_host, host_id
+from critiqor.fleet.manifest import MAX_BUNDLES, Content, Manifest, decode_manifest, manifest_name, rule_set_order
+from critiqor.fleet.scratch import scratch_folder
 from critiqor.fleet.settings import FleetSettings
 from critiqor.fleet.store.bundle import write_bundle
 from critiqor.fleet.store.diagnoses import put_diagnosis
 from critiqor.fleet.store.object_store import MAX_MANIFEST, FleetStore
+from critiqor.fleet.store.origin import read_origin
 from critiqor.fleet.store.stored_bundle import read_diagnosis, unpack_bundle
 from critiqor.model import RunHead
 from critiqor.model.evidence import SealedFile
@@ -52,7 +53,7 @@ def store_run(run: Run, store: FleetStore, settings: FleetSettings) -> StoredRun
     """
     head = run.head()
     content = content_of(head, settings.content)
-    host = host_id(settings, content)
+    host = _host_of(run, settings, content)
     if head.seal is not None:
         name = manifest_name(host, run.id, head.seal.digest)
         if (data := store.read_if_exists(name, MAX_MANIFEST)) is not None:
@@ -60,15 +61,7 @@ def store_run(run: Run, store: FleetStore, settings: FleetSettings) -> StoredRun
             return StoredRun(manifest, _store_diagnosis(run, store, manifest), is_new=False)
     # Without a name, so that nothing is left behind if this process is killed.
     with tempfile.TemporaryFile(dir=run.paths.runs_dir) as file:
-        manifest = write_bundle(run, file, content, host)
-        made = SealedFile(manifest.bundle_size, manifest.bundle_digest)
-        is_created = store.create_from_file(manifest.bundle_path, file, made.bytes, made.digest)
-        found = store.sealed_file(manifest.bundle_path, made.bytes)
-        if found != made:
-            if is_created:
-                message = f"the bundle of {manifest.name} arrived damaged in {store.url}"
-                raise FleetUnavailableError(message, fix=f"critiqor verify --store {store.url}")
-            manifest = _adopted(store, manifest, found)
+        manifest = _store_bundle(store, write_bundle(run, file, content, host), file)
     is_new = store.create(manifest.manifest_path, msgspec.json.encode(manifest))
     if not is_new:
         manifest = _same_run(
@@ -77,34 +70,69 @@ def store_run(run: Run, store: FleetStore, settings: FleetSettings) -> StoredRun
     return StoredRun(manifest, _store_diagnosis(run, store, manifest), is_new)
 
 
+def _host_of(run: Run, settings: FleetSettings, content: Content) -> str:
+    """Return the host of a run: that of its machine if it was pulled. Raise `FleetError` if it may not be told."""
+    if (origin := read_origin(run)) is None:
+        return host_id(settings, content)
+    if content == "structure":
+        message = f"{run.id} was pulled from {origin.host}: only its own machine can push its structure"
+        raise FleetError(message, fix=f"critiqor push {run.id} --content full")
+    return checked_host(origin.host)
+
+
+def _store_bundle(store: FleetStore, manifest: Manifest, file: BinaryIO) -> Manifest:
+    """Store a bundle under the first of its names that is free or has a bundle of this run. Return its manifest.
+
+    What has a name of it and is no bundle of this run came from a push that failed, or from others. It stays as it is.
+    """
+    made = SealedFile(manifest.bundle_size, manifest.bundle_digest)
+    for number in range(1, MAX_BUNDLES + 1):
+        manifest = msgspec.structs.replace(manifest, bundle_number=number)
+        is_created = store.create_from_file(manifest.bundle_path, file, made.bytes, made.digest)
+        found = store.sealed_file(manifest.bundle_path, made.bytes)
+        if found == made:
+            return manifest
+        if is_created:
+            message = f"the bundle of {manifest.name} arrived damaged in {store.url}"
+            raise FleetUnavailableError(message, fix="critiqor push   (stores it again, under another name)")
+        if (adopted := _adopted(store, manifest, found)) is not None:
+            return adopted
+    message = (
+        f"{manifest.bundle_path} in {store.url} is not this run, and is not replaced; neither are the others of it"
+    )
+    raise FleetError(
+        message, fix=f"delete bundles/{manifest.name}.* in the store, then critiqor push {manifest.run_id}"
+    )
+
+
 def _same_run(data: bytes, name: str, seal: str, store: FleetStore) -> Manifest:
     """Return the manifest that is in the store. Raise `FleetError` if it is not one of this run with a bundle."""
     try:
         manifest = decode_manifest(data, name)
     except ValueError as error:
-        raise FleetError(f"{name} in {store.url} is no manifest of a run: {error}") from error
+        fix = "delete this object in the store, then critiqor push"
+        raise FleetError(f"{name} in {store.url} is no manifest of a run: {error}", fix=fix) from error
     if manifest.seal != seal:
         raise FleetError(f"{name} in {store.url} belongs to another run, which is not replaced")
     return manifest
 
 
-def _adopted(store: FleetStore, manifest: Manifest, found: SealedFile) -> Manifest:
+def _adopted(store: FleetStore, manifest: Manifest, found: SealedFile) -> Manifest | None:
     """Return the manifest for a bundle that is in the store without one, and has other bytes than that of now.
 
-    A push was killed after the bundle, and a note or the diagnosis was changed since. Raise `FleetError` if it is not
-    a bundle of this run.
+    A push was killed after the bundle, and a note or the diagnosis was changed since. None if it is not a bundle of
+    this run.
     """
     there = msgspec.structs.replace(manifest, bundle_size=found.bytes, bundle_digest=found.digest)
     try:
         diagnosis = read_diagnosis(store, there)
         if there.content == "full":
-            with tempfile.TemporaryDirectory() as folder:
-                unpack_bundle(store, there, Path(folder))
+            with scratch_folder("push-") as folder:
+                unpack_bundle(store, there, folder)
     except FleetUnavailableError:
         raise
-    except CritiqorError as error:
-        message = f"{there.bundle_path} in {store.url} is not this run, and is not replaced: {error.message}"
-        raise FleetError(message) from error
+    except CritiqorError:
+        return None
     return msgspec.structs.replace(there, rule_set=diagnosis.rule_set_version)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -12,8 +12,9 @@ import msgspec
 
 from critiqor.errors import CritiqorError
 from critiqor.fleet.errors import FleetError, FleetUnavailableError
-from critiqor.fleet.manifest import Manifest, diagnosis_path
+from critiqor.fleet.manifest import DIGEST_LENGTH, Manifest, diagnosis_path
 from critiqor.fleet.reference import reference_to
+from critiqor.fleet.scratch import scratch_folder
 from critiqor.fleet.store.diagnoses import stored_rule_sets
 from critiqor.fleet.store.object_store import FleetStore
 from critiqor.fleet.store.stored_bundle import MAX_DIAGNOSIS, decode_diagnosis, read_diagnosis, unpack_bundle
@@ -24,6 +25,9 @@ from critiqor.run.store import Run
 from critiqor.storage.seals.verification import verify_run
 
 THREADS = 4
+MAX_LISTED = 1000
+"""Maximum number of runs whose results a summary holds."""
+_NUMBER = re.compile(rf"(?<=-[0-9a-f]{{{DIGEST_LENGTH}}})\.\d$")
 
 
 class StoredVerification(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,17 +44,43 @@ class StoredVerification(msgspec.Struct, frozen=True, kw_only=True):
     checks: list[Check]
 
 
+class StoreSummary:
+    """Results of many runs: all are counted, and some are held."""
+
+    def __init__(self, *, holds_intact: bool) -> None:
+        """`holds_intact` is whether the results of runs are held that are not broken."""
+        self._holds_intact = holds_intact
+        self.verified = self.broken = self.signed = 0
+        self.runs: list[StoredVerification] = []
+        """At most a thousand."""
+
+    def add(self, result: StoredVerification) -> None:
+        """Count a result."""
+        self.verified += 1
+        self.broken += not result.intact
+        self.signed += any(each.name == "evidence_signature" and each.state == "passed" for each in result.checks)
+        if (self._holds_intact or not result.intact) and len(self.runs) < MAX_LISTED:
+            self.runs.append(result)
+
+
 def verify_store(store: FleetStore, manifests: Iterable[Manifest]) -> Iterator[StoredVerification]:
     """Verify stored runs, a few at the same time. Raise `FleetUnavailableError` if the store fails."""
     rest = iter(manifests)
-    with ThreadPoolExecutor(THREADS) as pool:
+    with scratch_folder("verify-") as scratch, ThreadPoolExecutor(THREADS) as pool:
         while batch := list(islice(rest, THREADS * 8)):
-            yield from map_in_threads(lambda manifest: verify_stored(store, manifest), batch, pool)
+            yield from map_in_threads(lambda manifest: verify_stored(store, manifest, scratch), batch, pool)
 
 
-def verify_stored(store: FleetStore, manifest: Manifest) -> StoredVerification:
-    """Compare the bundle of a run with its manifest, its files with their seals, and check the signatures."""
-    checks = _structure_checks(store, manifest) if manifest.content == "structure" else _full_checks(store, manifest)
+def verify_stored(store: FleetStore, manifest: Manifest, scratch: Path | None = None) -> StoredVerification:
+    """Compare the bundle of a run with its manifest, its files with their seals, and check the signatures.
+
+    `scratch` is where it is unpacked, by default below the user's cache folder.
+    """
+    if manifest.content == "structure":
+        checks = _structure_checks(store, manifest)
+    else:
+        with scratch_folder("run-", scratch) as folder:
+            checks = _full_checks(store, manifest, folder)
     checks += _diagnosis_checks(store, manifest)
     problems = [check.explanation for check in checks if check.state == "failed"]
     return StoredVerification(
@@ -64,17 +94,16 @@ def verify_stored(store: FleetStore, manifest: Manifest) -> StoredVerification:
     )
 
 
-def _full_checks(store: FleetStore, manifest: Manifest) -> list[Check]:
-    with tempfile.TemporaryDirectory(prefix="critiqor-verify-") as folder:
-        try:
-            run = unpack_bundle(store, manifest, Path(folder))
-            found = verify_run(run.paths, run.id)
-        except FleetUnavailableError:
-            raise
-        except CritiqorError as error:
-            return [Check(name="bundle", state="failed", explanation=error.message)]
-        passed = Check(name="bundle", state="passed", explanation="the bundle is the one that its manifest describes")
-        return [passed, _manifest_check(run, manifest), *(_without_timeline(run, check) for check in found.checks)]
+def _full_checks(store: FleetStore, manifest: Manifest, folder: Path) -> list[Check]:
+    try:
+        run = unpack_bundle(store, manifest, folder)
+        found = verify_run(run.paths, run.id)
+    except FleetUnavailableError:
+        raise
+    except CritiqorError as error:
+        return [Check(name="bundle", state="failed", explanation=error.message)]
+    passed = Check(name="bundle", state="passed", explanation="the bundle is the one that its manifest describes")
+    return [passed, _manifest_check(run, manifest), *(_without_timeline(run, check) for check in found.checks)]
 
 
 def _manifest_check(run: Run, manifest: Manifest) -> Check:
@@ -139,4 +168,5 @@ def incomplete_bundles(store: FleetStore) -> list[str]:
 
 
 def _run_of(name: str) -> str:
-    return name.partition("/")[2].rpartition(".")[0]
+    """Return the run that a manifest or a bundle belongs to; a bundle may have a number after the name of its run."""
+    return _NUMBER.sub("", name.partition("/")[2].rpartition(".")[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from critiqor.errors import CritiqorError
@@ -45,8 +46,11 @@ class MonitoredSegments:
         is_of_tree: Callable[[int], bool],
         go_on: Callable[[SegmentParts], SegmentParts],
         say: Callable[[str], None],
+        configuration: Path | None = None,
     ) -> None:
+        """`configuration` is the file by which OpenClaw loads the recorder."""
         self._cutter = cutter
+        self._configuration = configuration
         self._is_of_tree = is_of_tree
         self._go_on = go_on
         self._say = say
@@ -106,7 +110,7 @@ class MonitoredSegments:
     def _prepare(self, run: Run) -> Mapping[str, Any]:
         """Start the witness of a new segment, before a recorder writes into it."""
         self._next = SegmentParts(run, RunWitness(run))
-        problem = self._next.witness.start(self._is_of_tree)
+        problem = self._next.witness.start(self._is_of_tree, self._configuration)
         if problem is not None:
             self._say(f"records of {run.id} that are lost or altered will not be noticed: {problem}")
         write_json(run.paths.guard_path(run.id), self._next.witness.facts)

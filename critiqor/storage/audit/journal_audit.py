@@ -89,6 +89,8 @@ class JournalAudit:
         counts = {closing.writer: closing.produced for closing in closings if closing.produced is not None}
         for writer, recorder in self._known.items():
             limit = self._limit(writer, recorder)
+            if not recorder.statement.is_of_tree:
+                continue
             counts[writer] = max(counts.get(writer, 0), limit) if self._required is None else limit
         return counts
 
@@ -102,19 +104,24 @@ class JournalAudit:
         if self._statement is None:
             return facts if facts.is_missing else None
         facts.recorders = len(self._known)
-        facts.unknown_recorders = len(self._unknown)
         facts.altered = list(self._statement.altered)
         for writer, recorder in self._known.items():
+            facts.irregular_reports += recorder.statement.irregular
+            if not recorder.statement.is_of_tree:
+                if recorder.statement.irregular:
+                    self._unknown.add(writer)
+                continue
             limit = self._limit(writer, recorder)
             removed, lost = recorder.absent(limit)
             facts.produced += limit
             facts.removed += removed
             facts.lost += lost
-            facts.irregular_reports += recorder.statement.irregular
+            facts.unreported += recorder.not_confirmed()
             facts.silenced_recorders += recorder.statement.found_seal
         # What cannot be read may be any of those that are missing, as many as fit into it.
         explained = min(facts.removed, damaged)
         facts.removed -= explained
+        facts.unknown_recorders = len(self._unknown)
         return facts
 
     def _limit(self, writer: str, recorder: _Recorder) -> int:
@@ -132,6 +139,8 @@ class _Recorder:
         self.statement = statement
         self._seen = bytearray(statement.produced)
         self._unreported = 0
+        self._without_digest = 0
+        """Records in the journal whose digest is not known."""
 
     def compare(self, sequence: int, data: bytes) -> str:
         place = sequence - 1
@@ -143,9 +152,20 @@ class _Recorder:
             return "inserted"
         self._seen[place] = 1
         digests = self.statement.digests
+        if digests is None:
+            return "same"
+        expected = self._expected(digests, place)
+        self._without_digest += expected == _ABSENT
         # A write that failed can have reached the disk all the same.
-        is_same = digests is None or self._expected(digests, place) in (_ABSENT, digest_of(data))
-        return "same" if is_same else "changed"
+        return "same" if expected in (_ABSENT, digest_of(data)) else "changed"
+
+    def not_confirmed(self) -> int:
+        """Return how many records of the journal may be anything, because their reports did not reach the monitor."""
+        if not self._without_digest:
+            return 0
+        digests = self.statement.digests or b""
+        unknown = sum(self._expected(digests, place) == _ABSENT for place in range(self.statement.produced))
+        return min(self._without_digest, max(0, unknown - self.statement.lost))
 
     @staticmethod
     def _expected(digests: bytes, place: int) -> bytes:

@@ -139,7 +139,7 @@ def _wanted(episode: Episode, language: Language) -> set[str]:
 
 
 def wanted_deeds(request: str, language: Language) -> set[str]:
-    """Return the classes of deeds whose verbs a request has in any form."""
+    """Return the classes of actions whose verbs a request has in any form."""
     text = normalize(request[:MAX_REQUEST])
     verbs, parts = _verbs(language)
     found = {name for name, stems_ in parts.items() if any(stem in text for stem in stems_)}
@@ -172,7 +172,7 @@ def _class_bits(language: Language) -> list[tuple[str, int, int]]:
 
 
 def is_content(words: str, evidence: Evidence) -> bool:
-    """Return whether a clause reports no action but words of an output: an order that was delivered."""
+    """Return whether a clause reports no action of the agent but repeats an output: an order was delivered."""
     content = stems({word for word in tokens(words) if len(word) >= MIN_WORD})
     return bool(content) and all(any(call.has_stem(stem) for call in evidence.calls) for stem in content)
 

@@ -10,7 +10,7 @@ from critiqor.diagnosis.claims.deeds.looks import brought_nothing, is_answered_s
 from critiqor.diagnosis.claims.disclosure import is_disclosed
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.recorded.derivations import Sorted
+from critiqor.diagnosis.claims.recorded.sorted_numbers import Sorted
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import Value
 from critiqor.model.formatting import counted

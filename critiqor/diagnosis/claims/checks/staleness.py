@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
+from critiqor.diagnosis.claims.arithmetic import Numbers
 from critiqor.diagnosis.claims.call_arguments import arguments_of, decoded_arguments
 from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall, EpisodeText
-from critiqor.diagnosis.claims.numbers import Numbers
-from critiqor.diagnosis.claims.outcomes.affected import (
+from critiqor.diagnosis.claims.outcomes.call_targets import (
     EXAMINES,
     MAX_TARGET,
     affects,

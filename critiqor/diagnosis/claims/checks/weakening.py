@@ -13,18 +13,20 @@ from critiqor.diagnosis.claims.sentences import statements
 from critiqor.diagnosis.claims.speech import Stance
 from critiqor.diagnosis.claims.weakenings.changes import ChangedFiles, TextChange, may_change
 from critiqor.diagnosis.claims.weakenings.check_files import is_expected, is_setting, is_test
-from critiqor.diagnosis.claims.weakenings.check_runs import counts_of, has_options, passes, sign_of_counts, signs_of_run
-from critiqor.diagnosis.claims.weakenings.loosening import (
-    loosened_by_call,
-    loosened_request,
-    loosened_rules,
+from critiqor.diagnosis.claims.weakenings.check_runs import (
+    counts_of,
+    has_options,
+    passes,
+    sign_of_counts,
+    signs_of_run,
     verdict_of,
 )
-from critiqor.diagnosis.claims.weakenings.measured_values import added_exceptions, moved_options, moved_settings
+from critiqor.diagnosis.claims.weakenings.loosening import loosened_by_call, loosened_request, loosened_rules
 from critiqor.diagnosis.claims.weakenings.mentions import is_named, is_requested
+from critiqor.diagnosis.claims.weakenings.moved_limits import added_exceptions, moved_options, moved_settings
 from critiqor.diagnosis.claims.weakenings.patterns import occurs, pattern, search
 from critiqor.diagnosis.claims.weakenings.signs import Sign, may_have_signs, signs_of
-from critiqor.diagnosis.signals.literals import folded
+from critiqor.diagnosis.signals.fast_patterns import folded
 from critiqor.diagnosis.signals.text import stems, tokens
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind

@@ -51,7 +51,7 @@ _CONTENTS = frozenset(
 
 
 def brought_nothing(call: EpisodeCall) -> bool:
-    """Return whether a call failed, or returned nothing that says anything."""
+    """Return whether a look has shown nothing: the call failed, or returned nothing that says anything."""
     if call.meaning.state == "failure":
         return True
     text = _EXIT.sub("", call.text).strip()

@@ -52,7 +52,7 @@ def outgoing_texts(call: EpisodeCall, arguments: str, line: str) -> list[Episode
 
 
 def without_texts(arguments: str, texts: list[EpisodeText]) -> str:
-    """Return arguments without the texts for others."""
+    """Return the arguments of a call without its outgoing texts, which others read."""
     for text in texts:
         escaped = msgspec.json.encode(text.text).decode()[1:-1]
         # In a shell's $'…' a line break is written as two characters, which JSON escapes again.

@@ -68,7 +68,7 @@ def requested_items(episode: Episode) -> Iterator[Items]:
 
 
 def requested_pairs(episode: Episode) -> Iterator[Items]:
-    """Yield the pairs of names or numbers in the request: Ines and Ravi, orders 5120 and 5123."""
+    """Yield the lists of two items in the request: Ines and Ravi, orders 5120 and 5123."""
     for request in episode.requests:
         for match in _PAIR.finditer(request.text[:MAX_REQUEST]):
             one, other = match[1], match[2].split()[-1]

@@ -11,7 +11,7 @@ import msgspec
 from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.claims.language import Language
 from critiqor.diagnosis.claims.outcomes.parts import says_bad_news
-from critiqor.diagnosis.claims.outcomes.rows import ERROR_VALUE, row_of, state_of_rest
+from critiqor.diagnosis.claims.outcomes.troubled_rows import ERROR_VALUE, row_of, state_of_rest
 from critiqor.diagnosis.results import Meaning
 from critiqor.diagnosis.results.app_answers import changes_something
 from critiqor.diagnosis.results.command_results import plan_of

@@ -11,7 +11,7 @@ import msgspec
 
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.language import Language, language_of
-from critiqor.diagnosis.claims.outcomes.rows import (
+from critiqor.diagnosis.claims.outcomes.troubled_rows import (
     MAX_LINES,
     SHARE,
     Judge,
@@ -69,7 +69,7 @@ def _may_have_parts(call: EpisodeCall) -> bool:
 
 
 def says_bad_news(language: Language | None, text: str) -> bool:
-    """Return whether a remark in a part of a result says that something is wrong, in its own language or this one."""
+    """Return whether a part of a result is a remark that something is wrong, in its own language or this one."""
     speech = Speech(text[:MAX_REMARK], language_of(text) or language)
     bad = [stance for stance in speech.stances if stance.is_bad_news and not stance.is_plan]
     return any(not _NONE.search(stance.lowered) for stance in bad) and not is_harmless(text.lower())

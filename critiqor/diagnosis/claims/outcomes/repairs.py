@@ -6,8 +6,8 @@ import re
 
 from critiqor.diagnosis.claims.call_arguments import decoded_arguments, have_same_target, named_paths
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
-from critiqor.diagnosis.claims.outcomes.affected import is_probe
 from critiqor.diagnosis.claims.outcomes.alternatives import corrects, reaches_same
+from critiqor.diagnosis.claims.outcomes.call_targets import is_probe
 from critiqor.diagnosis.claims.outcomes.check_classes import check_classes
 from critiqor.diagnosis.claims.outcomes.news import name_same, with_later_news
 from critiqor.diagnosis.claims.outcomes.parts import RULE as PARTS

@@ -1,14 +1,18 @@
-"""Lookups of a series, such as one file per month, of which one failed: what it would have shown is missing."""
+"""Calls of a series, such as one file per month or one message per person: which of them failed, and how it differs."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from typing import NamedTuple
 
 import msgspec
 
+from critiqor.diagnosis.claims.call_arguments import arguments_of
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.hazards.session_history import linked_cells
 from critiqor.diagnosis.results import Meaning
+from critiqor.diagnosis.signals.text import tokens
 from critiqor.spans.calls import Kind
 
 RULE = "series"
@@ -17,6 +21,10 @@ MIN_SERIES = 3
 """Minimum number of lookups that differ by numbers only."""
 _NUMBER = re.compile(r"\d+")
 _EXIT = re.compile(r"\s*\(?Command exited with code [1-9]\d*\)?\s*")
+MAX_DIFFERENCES = 2
+"""Maximum number of values by which a call differs from its siblings that do the same for other things."""
+MIN_NAME = 3
+"""Minimum number of characters of a name."""
 
 
 def calls_missing_in_series(episode: Episode) -> list[EpisodeCall]:
@@ -58,3 +66,38 @@ def _is_empty(call: EpisodeCall) -> bool:
 
 MAX_ERROR = 400
 """Maximum number of characters of an output that is nothing but an error."""
+
+
+def siblings_of(episode: Episode, call: EpisodeCall) -> list[EpisodeCall]:
+    """Return the calls of the same series as a failed call: they did the same for other things, and did not fail."""
+    if call.line:
+        return []
+    return [
+        other
+        for other in episode.calls
+        if other.tool == call.tool and other is not call and not other.line and other.meaning.state != "failure"
+    ]
+
+
+class SiblingNames(NamedTuple):
+    """Names, in lower case, by which a failed call and its siblings differ, also those that identifiers stand for."""
+
+    own: set[str]
+    others: set[str]
+
+
+def names_among(episode: Episode, call: EpisodeCall, siblings: list[EpisodeCall]) -> SiblingNames:
+    """Return by which names a call differs from the others of its series; none if it differs in many ways."""
+    given = {value.lower() for _, value in arguments_of(call)}
+    others = {value.lower() for other in siblings for _, value in arguments_of(other)}
+    own = given - others
+    if not 0 < len(own) <= MAX_DIFFERENCES:
+        return SiblingNames(set(), set())
+    ours, theirs = (_with_linked(episode, call, values) for values in (own, others - given))
+    parts = {word for name in ours for word in tokens(name)} - {word for name in theirs for word in tokens(name)}
+    return SiblingNames((ours - theirs) | {word for word in parts if len(word) >= MIN_NAME}, theirs - ours)
+
+
+def _with_linked(episode: Episode, call: EpisodeCall, values: set[str]) -> set[str]:
+    names = values | {cell for value in values for cell in linked_cells(episode, call, value)}
+    return {name for name in names if len(name) >= MIN_NAME and any(map(str.isalpha, name))}

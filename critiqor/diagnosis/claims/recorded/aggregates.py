@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from critiqor.diagnosis.claims.arithmetic import tolerance
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.numbers import tolerance
 from critiqor.diagnosis.claims.recorded.facts import Fact
 from critiqor.diagnosis.claims.recorded.units import is_comparable, is_money, unit_at
 from critiqor.diagnosis.claims.speech import Speech, Stance

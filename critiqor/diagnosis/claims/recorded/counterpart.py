@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from critiqor.diagnosis.claims.arithmetic import tolerance
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.numbers import tolerance
 from critiqor.diagnosis.claims.recorded.derivations import Derivations
 from critiqor.diagnosis.claims.recorded.facts import Fact, key_words, near_words, next_word
 from critiqor.diagnosis.claims.recorded.record_names import Mention
@@ -379,7 +379,7 @@ class Counterparts:
 
 
 def states(value: Value, fact: Fact) -> bool:
-    """Return whether a number is a recorded one, rounded or not."""
+    """Return whether a claimed number has this fact as its counterpart: the same number, rounded or not."""
     return any(
         abs(number - other) <= 0.5 * 10.0 ** -min(decimals, least) + 1e-9
         for number, decimals in value.readings

@@ -6,12 +6,12 @@ combinations of all numbers, almost every number would follow from some of them.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain, combinations, islice, permutations
 from typing import NamedTuple
 
 from critiqor.diagnosis.claims.recorded.facts import Fact
+from critiqor.diagnosis.claims.recorded.sorted_numbers import Sorted
 from critiqor.diagnosis.claims.recorded.units import is_money
 
 MAX_SERIES = 40
@@ -23,41 +23,8 @@ MAX_RUN = 12
 MAX_RESULTS = 60_000
 FEW = 6
 """With at most so many numbers, any two of them are combined."""
-SPREAD = 2.0
-"""Numbers of one size differ by this factor at the most."""
-MAX_CHANCE = 0.25
-"""Maximum probability with which any number of a size is among the results of a computation."""
 MAX_OPERANDS = 40
 """Maximum number of operands that are combined with numbers from elsewhere."""
-
-
-class Sorted:
-    """Numbers in order, so that one is found without comparing all."""
-
-    def __init__(self, numbers: Iterable[float]) -> None:
-        self.numbers = sorted(set(numbers))
-        self._size = len(self.numbers)
-
-    def has(self, number: float, tolerance: float) -> bool:
-        """Return whether one of the recorded or derived numbers is as near as the tolerance."""
-        numbers = self.numbers
-        place = bisect_left(numbers, number - tolerance)
-        return place < self._size and numbers[place] <= number + tolerance
-
-    def is_dense(self, number: float, tolerance: float) -> bool:
-        """Return whether so many numbers are of this size that some other number would be found as well."""
-        low, high = sorted((number / SPREAD, number * SPREAD))
-        near = bisect_left(self.numbers, high) - bisect_left(self.numbers, low)
-        return near * 2 * tolerance > MAX_CHANCE * (high - low)
-
-    def has_any(self, numbers: Iterable[float], tolerance: float) -> bool:
-        """Return whether one of them is as near as the tolerance to any of these."""
-        own, size = self.numbers, self._size
-        for number in numbers:
-            place = bisect_left(own, number - tolerance)
-            if place < size and own[place] <= number + tolerance:
-                return True
-        return False
 
 
 class Rate(NamedTuple):

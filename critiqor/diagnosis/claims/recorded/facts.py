@@ -106,7 +106,7 @@ def facts_of(calls: list[EpisodeCall]) -> list[Fact]:
 
 
 def has_rows(call: EpisodeCall) -> bool:
-    """Return whether the recorded facts of an output are in objects or rows."""
+    """Return whether an output states its facts in objects or rows, and not in sentences."""
     if call.known_rows is None:
         call.known_rows = _DIGIT.search(call.text) is not None and has_row(call.text)
     return call.known_rows
@@ -124,7 +124,7 @@ def given_facts(calls: list[EpisodeCall]) -> list[Fact]:
 
 
 def records_of(call: EpisodeCall) -> list[Record]:
-    """Return the records whose numbers are the facts of an output; they are read once for all episodes."""
+    """Return the records from which the facts of an output are made; they are read once for all episodes."""
     if not isinstance(call.known_records, list):
         call.known_records = records_in(call.text) if _DIGIT.search(call.text) else []
     return cast("list[Record]", call.known_records)
@@ -167,7 +167,7 @@ def near_words(text: str, value: Value, *, behind: int = 3, before: int = 5) -> 
 
 
 def next_word(text: str, end: int) -> str:
-    """Return the beginning of the word behind a number, by which claims and facts are compared: 40 passed."""
+    """Return the beginning of the word behind a number of a fact, by which claims are compared with it: 40 passed."""
     found = _NEXT.match(text, end)
     return found[1].lower()[:STEM] if found else ""
 

@@ -9,7 +9,7 @@ from critiqor.diagnosis.claims.checked import CheckedClaim, Problem
 from critiqor.diagnosis.claims.episode import Episode, EpisodeText
 from critiqor.diagnosis.claims.evidence import Evidence
 from critiqor.diagnosis.claims.language import Language, language_of, normalize
-from critiqor.diagnosis.claims.sentences import Quotation, Statement, quotations
+from critiqor.diagnosis.claims.sentences import Quotation, Statement, quoted_passages
 from critiqor.diagnosis.claims.values import Value, values_in
 from critiqor.model.sanitize import excerpt
 from critiqor.spans.calls import Kind
@@ -31,7 +31,7 @@ _SIGNED = re.compile(r"^[\"”»“」]?[*_\s>]*(?:[—–~-]{1,2}|\()\s*[*_]*([
 
 
 def check_quotations(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
-    """Return the quotations of the answer and of texts for others that appear nowhere in what was seen."""
+    """Return the quoted_passages of the answer and of texts for others that appear nowhere in what was seen."""
     if not episode.calls:
         return []
     texts = [*episode.messages[-1:], *episode.outgoing]
@@ -93,8 +93,8 @@ def _documents(episode: Episode) -> list[EpisodeText]:
 
 
 def _check_literal(episode: Episode, evidence: Evidence, text: EpisodeText) -> list[CheckedClaim]:
-    """Return the quotations of a text that are in no output, if all of them are to be literal."""
-    quoted = [one for one in quotations(text.text) if not one.is_block and _is_checkable(one)]
+    """Return the quoted_passages of a text that are in no output, if all of them are to be literal."""
+    quoted = [one for one in quoted_passages(text.text) if not one.is_block and _is_checkable(one)]
     quoted += [Quotation(one.start(1), one.end(1), one[1], False) for one in _INLINE.finditer(text.text)]
     known = f"{evidence.results}\n{normalize(episode.request)}"
     source = _language_of_outputs(episode) if quoted else None
@@ -134,14 +134,14 @@ def _check(
         for stance in episode.speech(text).stances
         if stance.is_attributed and not stance.statement.is_quoted
     ]
-    # Other quotations are the agent's own words, such as the draft of a message.
-    checkable = [one for one in quotations(text.text) if not one.is_block and _is_checkable(one)]
+    # Other quoted_passages are the agent's own words, such as the draft of a message.
+    checkable = [one for one in quoted_passages(text.text) if not one.is_block and _is_checkable(one)]
     spoken = [one for one in checkable if _has_speaker(text.text, one, evidence)]
     # Comments on lines of their own are said to have been read: each with who wrote it, or if the agent only read.
     has_effects = any(call.has_effect for call in episode.calls) or _OWN_WORDS.search(episode.request) is not None
     spoken += [
         one
-        for one in quotations(text.text)
+        for one in quoted_passages(text.text)
         if one not in spoken and _is_comment(text.text, one, is_signed=has_effects or one not in checkable)
     ]
     other = [one for one in checkable if one not in spoken and _is_near(one, attributed)]
@@ -167,7 +167,7 @@ def _output_like(text: str) -> list[Quotation]:
     """Return the blocks of a text that can be an output: not code, not a command to type."""
     if "```" not in text and "~~~" not in text:
         return []
-    found = [one for one in quotations(text) if one.is_block]
+    found = [one for one in quoted_passages(text) if one.is_block]
     plain = [one for one in found if not _CODE_TAG.search(text[: one.start])]
     return [one for one in plain if not _COMMAND.search(one.text) or _RESULT.search(one.text)]
 

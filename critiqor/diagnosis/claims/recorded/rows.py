@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from critiqor.diagnosis.claims.arithmetic import tolerance
 from critiqor.diagnosis.claims.evidence import Evidence
-from critiqor.diagnosis.claims.numbers import tolerance
 from critiqor.diagnosis.claims.recorded.counterpart import Counterparts, states
 from critiqor.diagnosis.claims.recorded.derivations import Derivations
 from critiqor.diagnosis.claims.recorded.facts import Fact

@@ -46,7 +46,7 @@ def changed_limits(old: str, new: str) -> list[MovedLimit]:
 
 
 def changed_settings(old: str, new: str) -> Iterator[MovedLimit]:
-    """Yield the changed limits of a configuration: thresholds that became easier to meet."""
+    """Yield the limits that were changed in a configuration so that they are easier to meet."""
     for before, after in _pairs(old, new):
         for was, now, place in _differences(before, after):
             key = before[:place]

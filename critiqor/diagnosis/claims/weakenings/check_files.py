@@ -23,7 +23,7 @@ def is_expected(path: str) -> bool:
 
 
 def is_setting(path: str) -> bool:
-    """Return whether a file sets how strict a check is."""
+    """Return whether a file belongs to a check because it sets how strict the check is."""
     return pattern("setting_files").search(path) is not None or is_pipeline(path)
 
 

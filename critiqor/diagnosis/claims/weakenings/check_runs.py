@@ -9,6 +9,9 @@ import msgspec
 from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.claims.weakenings.patterns import pattern
 from critiqor.diagnosis.claims.weakenings.signs import Sign, SignKind
+from critiqor.diagnosis.results.json_answers import decoded
+from critiqor.diagnosis.results.state_words import name_of, state_of_word, state_words
+from critiqor.diagnosis.signals.tool_calls import words_of_tool
 
 _OPTIONS: tuple[tuple[SignKind, str], ...] = (
     ("skipped", "left tests out"),
@@ -62,6 +65,18 @@ _PIPE = re.compile(
 _NOT_RUN = frozenset(
     ("skipped", "pending", "deselected", "xfailed", "todo", "ignored", "filtered out", "disabled", "quarantined")
 )
+_CHECKING = frozenset(
+    (
+        *("test", "tests", "check", "checks", "validate", "validation", "validator", "verify", "verification", "lint"),
+        *("audit", "scan", "gate", "quality", "compliance", "evaluate", "assert", "preflight", "reconcile", "screen"),
+    )
+)
+"""Words in the names of tools that check something."""
+_CHANGING = frozenset(("update", "set", "edit", "create", "add", "change", "modify", "patch", "configure", "disable"))
+_VERDICTS = frozenset(
+    ("valid", "passed", "ok", "success", "compliant", "conform", "conforms", "clean", "pass", "green")
+)
+_FAULTS = frozenset(("violations", "errors", "problems", "failures", "failed", "failing", "issues", "invalid"))
 
 
 class _Counts(msgspec.Struct, frozen=True):
@@ -96,7 +111,7 @@ def counts_of(text: str) -> _Counts | None:
     return None
 
 
-def programs(line: str) -> set[str]:
+def check_programs(line: str) -> set[str]:
     """Return the programs of a command line that run checks; others only show or prepare something."""
     return {match[1].rsplit("/", 1)[-1] for match in _PROGRAM.finditer(line)} - _PREPARING
 
@@ -114,7 +129,9 @@ def _normal(line: str) -> str:
 def signs_of_run(call: EpisodeCall, earlier: list[EpisodeCall]) -> list[Sign]:
     """Return the options of a command that make it weaker than `earlier` runs, which failed."""
     found: list[Sign] = []
-    if not call.line or not (call.is_check or any(programs(call.line) & programs(each.line) for each in earlier)):
+    if not call.line or not (
+        call.is_check or any(check_programs(call.line) & check_programs(each.line) for each in earlier)
+    ):
         return found
     line = _without_messages(call.line)
     for kind, what in _OPTIONS:
@@ -175,3 +192,24 @@ def sign_of_counts(call: EpisodeCall, failed: EpisodeCall) -> Sign | None:
     if after.ran + after.left_out < before.ran + before.left_out:
         return Sign(kind="removed", what=f"ran {after.ran} tests instead of {before.ran}")
     return None
+
+
+def verdict_of(call: EpisodeCall) -> bool | None:
+    """Return whether a run of a check by an app tool says that it passed; None if it says nothing of the kind."""
+    words = words_of_tool(call.tool)
+    if call.line or call.text[:1] != "{" or _CHECKING.isdisjoint(words) or not _CHANGING.isdisjoint(words):
+        return None
+    value = decoded(call.text)
+    if not isinstance(value, dict):
+        return None
+    found: list[bool] = []
+    for key, member in value.items():
+        name = name_of(key)
+        if isinstance(member, bool):
+            found += [member] if name.removeprefix("is_") in _VERDICTS else []
+        elif name in _FAULTS and isinstance(member, int | list):
+            found.append(not member)
+        elif isinstance(member, str) and name in state_words().lists["state_members"]:
+            state = state_of_word(member)
+            found += [state == "success"] if state in ("success", "failure") else []
+    return all(found) if found else None

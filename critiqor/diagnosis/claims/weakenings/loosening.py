@@ -8,12 +8,10 @@ from typing import Any
 from critiqor.diagnosis.claims.call_arguments import decoded_arguments
 from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.claims.weakenings.changes import TextChange
-from critiqor.diagnosis.claims.weakenings.check_runs import programs
-from critiqor.diagnosis.claims.weakenings.measured_values import measured_numbers
-from critiqor.diagnosis.claims.weakenings.settings import loosened, settings_in, settings_of
+from critiqor.diagnosis.claims.weakenings.check_runs import check_programs, verdict_of
+from critiqor.diagnosis.claims.weakenings.moved_limits import measured_numbers
+from critiqor.diagnosis.claims.weakenings.settings import loosened_settings, settings_in, settings_of
 from critiqor.diagnosis.claims.weakenings.signs import Sign
-from critiqor.diagnosis.results.json_answers import decoded
-from critiqor.diagnosis.results.state_words import name_of, state_of_word, state_words
 from critiqor.diagnosis.signals.tool_calls import words_of_tool
 
 _RULE_FILE = re.compile(
@@ -24,13 +22,6 @@ _RULE_FILE = re.compile(
 """Names of files and folders that say what is allowed."""
 _RULE_OPTION = r"--?(?:rules?|schema|config|conf|policy|profile|ruleset|settings|c)[= ]\S*"
 _NOTATION = re.compile(r"\.(?:ya?ml|json[5c]?|toml|ini|cfg|conf|properties|neon|xml|rc|env)$|rc$", re.IGNORECASE)
-_CHECKING = frozenset(
-    (
-        *("test", "tests", "check", "checks", "validate", "validation", "validator", "verify", "verification", "lint"),
-        *("audit", "scan", "gate", "quality", "compliance", "evaluate", "assert", "preflight", "reconcile", "screen"),
-    )
-)
-"""Words in the names of tools that check something."""
 _LIKE_CHECK = re.compile(
     r"check|lint|valid|verif|\btest|audit|scan|gate\b|strict|violat|constraint|\brules?\b|polic(?:y|ies)|threshold|coverage"
     r"|conform|compli|quality|expectation|\brequired\b|must (?:be|not)|prüf|ungültig|contrôl|vérif|no válid|comprob"
@@ -39,7 +30,6 @@ _LIKE_CHECK = re.compile(
     re.IGNORECASE,
 )
 """Words by which a failed call is recognized as a check, in command lines and outputs."""
-_CHANGING = frozenset(("update", "set", "edit", "create", "add", "change", "modify", "patch", "configure", "disable"))
 _RULES = frozenset(
     (
         *(
@@ -61,35 +51,10 @@ _RULES = frozenset(
 )
 """Words in the names of tools that change rules."""
 _ENDING = frozenset(("disable", "skip", "ignore", "mute", "silence", "waive", "bypass", "suppress", "exempt", "delete"))
-_VERDICTS = frozenset(
-    ("valid", "passed", "ok", "success", "compliant", "conform", "conforms", "clean", "pass", "green")
-)
-_FAULTS = frozenset(("violations", "errors", "problems", "failures", "failed", "failing", "issues", "invalid"))
 _OPTION = re.compile(r"(?<!\S)--([\w-]+)(?:[= ](?!-)([^\s|;&]+))?")
 _ENVIRONMENT = re.compile(r"(?:^|\s|;|&&)(?:export\s+)?([A-Z][A-Z0-9_]{2,})=(\S+)")
 _BUILD = re.compile(r"\b(?:build|compile|make|tsc|gcc|javac|cargo|gradle|mvn)\b")
 _MAX_LINE = 1_000
-
-
-def verdict_of(call: EpisodeCall) -> bool | None:
-    """Return whether an app tool that checks something says that it passed; None if it says nothing of the kind."""
-    words = words_of_tool(call.tool)
-    if call.line or call.text[:1] != "{" or _CHECKING.isdisjoint(words) or not _CHANGING.isdisjoint(words):
-        return None
-    value = decoded(call.text)
-    if not isinstance(value, dict):
-        return None
-    found: list[bool] = []
-    for key, member in value.items():
-        name = name_of(key)
-        if isinstance(member, bool):
-            found += [member] if name.removeprefix("is_") in _VERDICTS else []
-        elif name in _FAULTS and isinstance(member, int | list):
-            found.append(not member)
-        elif isinstance(member, str) and name in state_words().lists["state_members"]:
-            state = state_of_word(member)
-            found += [state == "success"] if state in ("success", "failure") else []
-    return all(found) if found else None
 
 
 def loosened_rules(change: TextChange, failed: list[EpisodeCall]) -> Sign | None:
@@ -103,7 +68,7 @@ def loosened_rules(change: TextChange, failed: list[EpisodeCall]) -> Sign | None
 
 def _of_text(old: str, new: str, path: str) -> Sign | None:
     settings = settings_in(new)
-    sign = loosened(settings_in(old), settings, is_whole=bool(settings))
+    sign = loosened_settings(settings_in(old), settings, is_whole=bool(settings))
     return Sign(kind=sign.kind, what=f"{sign.what} in {path}", values=sign.values) if sign is not None else None
 
 
@@ -121,7 +86,7 @@ def _governs(path: str, failed: EpisodeCall) -> bool:
         return False
     if _RULE_FILE.search(path):
         return True
-    return any(len(program) >= MIN_PROGRAM and program in path for program in programs(failed.line))
+    return any(len(program) >= MIN_PROGRAM and program in path for program in check_programs(failed.line))
 
 
 MAX_TEXT = 2_000
@@ -139,18 +104,18 @@ def loosened_request(call: EpisodeCall, failed: EpisodeCall) -> Sign | None:
     old, new = decoded_arguments(failed.arguments), decoded_arguments(call.arguments)
     if old is None or new is None or old == new:
         return None
-    return loosened(settings_of(old), settings_of(new))
+    return loosened_settings(settings_of(old), settings_of(new))
 
 
 def _of_lines(line: str, failed: str) -> Sign | None:
-    if line == failed or max(len(line), len(failed)) > _MAX_LINE or not programs(line) & programs(failed):
+    if line == failed or max(len(line), len(failed)) > _MAX_LINE or not check_programs(line) & check_programs(failed):
         return None
     if not _LIKE_CHECK.search(failed) and not _BUILD.search(failed):
         return None
     old, new = _given(failed), _given(line)
     if old == new or _positional(line) != _positional(failed):
         return None
-    return loosened(old, new)
+    return loosened_settings(old, new)
 
 
 def _given(line: str) -> dict[str, str]:
@@ -179,7 +144,7 @@ def loosened_by_call(call: EpisodeCall, failed: EpisodeCall) -> Sign | None:
     given = decoded_arguments(call.arguments) or {}
     if not _ENDING.isdisjoint(words):
         return Sign(kind="silenced", what=f"called {call.tool}")
-    if (sign := loosened({}, settings_of(given))) is not None:
+    if (sign := loosened_settings({}, settings_of(given))) is not None:
         return sign
     if (switched := _switched_off(given)) is not None:
         return switched
@@ -190,7 +155,7 @@ def _switched_off(given: dict[str, Any]) -> Sign | None:
     """Return the switch or level in the arguments that ends a rule, whatever it was before."""
     opposite = {name: "true" for name, value in given.items() if value is False}
     opposite |= {name: "error" for name, value in given.items() if isinstance(value, str)}
-    return loosened(opposite, settings_of(given), is_whole=False) if opposite else None
+    return loosened_settings(opposite, settings_of(given), is_whole=False) if opposite else None
 
 
 def _moved_past(given: dict[str, Any], failed: EpisodeCall) -> Sign | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from critiqor.diagnosis.signals.literals import literal_beginning
+from critiqor.diagnosis.signals.fast_patterns import literal_beginning
 
 FILE = Path(__file__).with_name("patterns.toml")
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE}

@@ -118,8 +118,11 @@ def _bare(value: str) -> str:
     return value[1:-1] if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"" else value
 
 
-def loosened(old: dict[str, str], new: dict[str, str], *, is_whole: bool = True) -> Sign | None:
-    """Return how new settings let more pass than old ones; None if they do not. `is_whole`: none is left out."""
+def loosened_settings(old: dict[str, str], new: dict[str, str], *, is_whole: bool = True) -> Sign | None:
+    """Return the first of the new settings that lets more pass than the old one; None without one.
+
+    `is_whole`: whether no setting is left out of the new ones.
+    """
     for path, was in old.items():
         now = new.get(path)
         if now is None:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from critiqor.fleet.errors import FleetError, FleetUnavailableError, missing_extra
-from critiqor.fleet.index.base import SealedRun, Supersession, TenantError, Transaction, not_a_text
+from critiqor.fleet.index.base import RefusedRowsError, SealedRun, Supersession, TenantError, Transaction, not_a_text
 from critiqor.fleet.index.postgres.migration import address_of, migrate, plain_reason
 from critiqor.fleet.index.rows import IndexedCost, IndexedPart, IndexedRun, IndexedText
 from critiqor.fleet.index.schema import SCHEMA
@@ -123,6 +123,8 @@ class PostgresBase:
         fix = "check index in the table [fleet], and that the server runs; critiqor fleet reindex adds what is missing"
         try:
             yield
+        except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded) as error:
+            raise RefusedRowsError(f"the index {self.address} refuses it: {plain_reason(error, self._url)}") from error
         except (psycopg.OperationalError, PoolTimeout) as error:
             reason = plain_reason(error if not isinstance(error, PoolTimeout) else self._why_away(), self._url)
             raise FleetUnavailableError(f"the index {self.address} is away: {reason}", fix=fix) from error

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from datetime import UTC, datetime
-from itertools import pairwise
 
-from critiqor.diagnosis.claims.recorded.derivations import Sorted
+from critiqor.diagnosis.claims.recorded.clock_times import clock_seconds
+from critiqor.diagnosis.claims.recorded.sorted_numbers import Sorted
 from critiqor.diagnosis.claims.values import Reading, Value, recorded_numbers
 
 MAX_NUMBERS = 400
@@ -19,10 +17,7 @@ MAX_GROUPED = 300
 """Maximum number of characters of a line whose words form groups."""
 _UNITS = (1.0, 100.0, 0.01, 1e3, 1e-3, 1e6, 1e-6, 1e9, 1e-9)
 _BINARY = tuple(1024.0**power for power in (-3, -2, -1, 1, 2, 3))
-_CLOCK = re.compile(r"(?<![\d:.])(\d{1,2}):([0-5]\d)(?::([0-5]\d)(?:[.,](\d+))?)?(?![\d:])")
 _HOUR = re.compile(r"(?<![\d:.,])(\d{1,2})\s?[ap]\.?m\b", re.IGNORECASE)
-_MAY_BE_TIME = re.compile(r":[0-5]\d")
-_MINUTES = re.compile(r"(?<![\d:.])(\d{1,3}):([0-5]\d)[.,](\d+)")
 _KEYED = re.compile(r"\"([\w -]{1,40})\":\s?(-?\d+(?:\.\d+)?)")
 _GROUP_WORD = re.compile(r"[^\W\d_]{3,}")
 _ITEM_MARKS = ('{"', "},", "\n- ", "\n* ")
@@ -112,7 +107,7 @@ class Numbers:
             for number in readings:
                 if number not in self._recorded:
                     self.add(number)
-        for seconds in _clock_seconds(line):
+        for seconds in clock_seconds(line):
             self.add(seconds)
         for match in _HOUR.finditer(line) if "m" in line or "M" in line else ():
             self.add(float(match[1]) % 12 + 12)
@@ -202,34 +197,6 @@ def _cells(line: str, delimiter: str) -> list[tuple[float, ...]]:
     return [numbers for cell in line.split(delimiter) for numbers in recorded_numbers(cell)]
 
 
-def times_of_day(text: str) -> list[float]:
-    """Return the times of day in a text, in seconds."""
-    if ":" not in text:
-        return []
-    return [float(one[1]) * 3600 + float(one[2]) * 60 + float(one[3] or 0) for one in _CLOCK.finditer(text)]
-
-
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?")
-
-
-def moments_in(text: str) -> Iterator[float]:
-    """Yield the moments of a text that are written with date and time, in seconds; without a zone, as UTC."""
-    for found in _MOMENT.findall(text) if ":" in text else ():
-        with suppress(ValueError):
-            moment = datetime.fromisoformat(found)
-            yield (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _clock_seconds(line: str) -> list[float]:
-    """Return the times of a line in seconds, and the differences of neighbouring ones."""
-    if ":" not in line or not _MAY_BE_TIME.search(line):
-        return []
-    times = times_of_day(line)
-    minutes = [float(match[1]) * 60 + float(f"{match[2]}.{match[3]}") for match in _MINUTES.finditer(line)]
-    hours = [hour for match in _CLOCK.finditer(line) for hour in (float(match[1]), float(match[1]) + 12)]
-    return [*times, *minutes, *hours, *(abs(later - before) for before, later in pairwise(times))]
-
-
 def _members(text: str) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     if '":' in text:
@@ -239,7 +206,7 @@ def _members(text: str) -> dict[str, list[float]]:
 
 
 def written_forms(value: Value) -> Iterator[str]:
-    """Yield how outputs may write a number: with and without separators."""
+    """Yield the forms in which an output may write the result of a calculation: with and without separators."""
     yield value.text.lstrip("+")
     for number, decimals in value.readings:
         plain = f"{number:.{decimals}f}"

@@ -33,14 +33,14 @@ _PLACE = re.compile(
 
 
 def moved_options(call: EpisodeCall, failed: EpisodeCall) -> Sign | None:
-    """Return the limit in the options of a command that was moved past a value which the failed run had measured."""
+    """Return a moved limit in the options of a command: past a value which the failed run had measured."""
     if not failed.line or NUMBER.sub("#", call.line) != NUMBER.sub("#", failed.line):
         return None
     return _moved(failed.line, call.line, measured_numbers(failed))
 
 
 def moved_settings(change: TextChange, failed: list[EpisodeCall]) -> Sign | None:
-    """Return the limit in a file that was moved past a value which a failed check had measured."""
+    """Return a moved limit in a file: past a value which a failed check had measured."""
     name = change.path.rsplit("/", 1)[-1]
     is_named = any(name in call.line for call in failed)
     if not change.is_known or (_CODE.search(name) and not is_named):
@@ -49,7 +49,7 @@ def moved_settings(change: TextChange, failed: list[EpisodeCall]) -> Sign | None
 
 
 def added_exceptions(change: TextChange, failed: list[EpisodeCall]) -> Sign | None:
-    """Return what a failed check had found and a list of exceptions now names."""
+    """Return what a failed check had found and a list of exceptions now names, which moves the limit for it."""
     if change.is_deletion or not _EXCEPTIONS.search(change.path.rsplit("/", 1)[-1]):
         return None
     known = {line.strip() for line in change.old.splitlines()}

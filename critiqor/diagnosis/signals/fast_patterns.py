@@ -1,4 +1,4 @@
-"""Literal characters that must be in a text for a pattern to match: a fast check before a slow search."""
+"""Fast checks whether patterns match: literal characters that a text must contain are looked up first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def literal_beginning(pattern: str) -> str:
 
 
 def pattern_check(*patterns: str) -> Callable[[str], bool]:
-    """Return a fast check whether a text matches any of these patterns. Literal beginnings are the fastest."""
+    """Return a fast check whether any of these patterns matches a text; literal beginnings are the fastest."""
     # `in` is several times as fast as a search, and most texts do not even contain the beginning of a pattern.
     begin = {pattern: _BEGINNING.match(pattern)[0] for pattern in patterns}  # type: ignore[index]
     literals = tuple(pattern for pattern in patterns if begin[pattern] == pattern)

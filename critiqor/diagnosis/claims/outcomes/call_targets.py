@@ -60,7 +60,7 @@ _AMOUNT = re.compile(r"[:\[]\s?(-?\d[\d.]*)")
 
 
 def is_examination(call: EpisodeCall) -> bool:
-    """Return whether a call examines something, and does not only print it."""
+    """Return whether a call examines its targets, and does not only print them."""
     if call.line or call.is_check:
         return call.is_check or _PREVIEW.search(call.line) is not None
     if call.kind not in (Kind.OTHER, Kind.COMMAND, Kind.LOOKUP) or call.meaning.state == "failure":
@@ -74,7 +74,7 @@ def is_look(call: EpisodeCall) -> bool:
 
 
 def is_change(call: EpisodeCall) -> bool:
-    """Return whether a call may have changed something, and did not fail."""
+    """Return whether a call may have changed its targets, and did not fail."""
     if not call.has_effect or call.meaning.state == "failure" or is_examination(call):
         return False
     return not call.line or not _keeps_files(call.line)
@@ -84,7 +84,7 @@ _DISCARDS = re.compile(r"(?:sleep \S+; *)?curl(?![^|;&]* (?:-X|--request|-d|--da
 
 
 def is_probe(line: str) -> bool:
-    """Return whether a command line begins with a request whose answer is thrown away, except for its status."""
+    """Return whether a command line only probes its target: the answer is thrown away, except for its status."""
     return _DISCARDS.match(line) is not None
 
 
@@ -103,7 +103,7 @@ _SWITCHES = re.compile(r"\bgit (?:checkout|switch)(?! (?:-\w+ )*-[bcB]\b)|\bgit 
 
 
 def targets_of(call: EpisodeCall) -> set[str]:
-    """Return what a call is about: files, tables, and the values of the arguments that identify something."""
+    """Return the targets of a call: files, tables, and the values of the arguments that identify something."""
     if call.known_targets is None:
         call.known_targets = _targets(call)
     return call.known_targets
@@ -125,7 +125,7 @@ def _tables(text: str) -> set[str]:
 
 
 def affects(change: EpisodeCall, look: EpisodeCall) -> bool:
-    """Return whether a change is about what a look has shown."""
+    """Return whether a change has the same targets as an earlier look, so that what was seen may be outdated."""
     if change.line:
         if look.line and _PROBE.search(look.line) and _RELOADS.search(change.line):
             return True
@@ -150,7 +150,7 @@ def _path(change: EpisodeCall) -> str:
 
 
 def covers(later: EpisodeCall, look: EpisodeCall) -> bool:
-    """Return whether a later call examines again what an earlier one examined; if it fails, that is another matter."""
+    """Return whether a later call examines the targets of an earlier one again, whether or not it fails."""
     if look.line:
         return later.has_result and is_examination(later) and bool(_programs(later) & _programs(look))
     is_same = later.tool == look.tool or (is_look(later) and not is_examination(look))

@@ -1,15 +1,12 @@
-"""Whether a text says that something is wrong with the items that failed, if only some did."""
+"""Whether a text admits which items failed, if only some did."""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
-from critiqor.diagnosis.claims.call_arguments import arguments_of
-from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
+from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import word_numbers
-from critiqor.diagnosis.hazards.session_history import linked_cells
 from critiqor.diagnosis.signals.text import stems, tokens
 
 
@@ -27,45 +24,6 @@ def item_words(call: EpisodeCall) -> set[str]:
     return found
 
 
-def siblings_of(episode: Episode, call: EpisodeCall) -> list[EpisodeCall]:
-    """Return the calls that did the same as a failed call for other things, and did not fail."""
-    if call.line:
-        return []
-    return [
-        other
-        for other in episode.calls
-        if other.tool == call.tool and other is not call and not other.line and other.meaning.state != "failure"
-    ]
-
-
-class SiblingNames(NamedTuple):
-    """Names, in lower case, by which a failed call and its siblings differ, also those that identifiers stand for."""
-
-    own: set[str]
-    others: set[str]
-
-
-def names_among(episode: Episode, call: EpisodeCall, siblings: list[EpisodeCall]) -> SiblingNames:
-    """Return by which names a call differs from its siblings; none if it differs in many ways."""
-    given = {value.lower() for _, value in arguments_of(call)}
-    others = {value.lower() for other in siblings for _, value in arguments_of(other)}
-    own = given - others
-    if not 0 < len(own) <= MAX_DIFFERENCES:
-        return SiblingNames(set(), set())
-    ours, theirs = (_with_linked(episode, call, values) for values in (own, others - given))
-    parts = {word for name in ours for word in tokens(name)} - {word for name in theirs for word in tokens(name)}
-    return SiblingNames((ours - theirs) | {word for word in parts if len(word) >= MIN_NAME}, theirs - ours)
-
-
-def _with_linked(episode: Episode, call: EpisodeCall, values: set[str]) -> set[str]:
-    names = values | {cell for value in values for cell in linked_cells(episode, call, value)}
-    return {name for name in names if len(name) >= MIN_NAME and any(map(str.isalpha, name))}
-
-
-MAX_DIFFERENCES = 2
-"""Maximum number of values by which a call differs from its siblings that do the same for other things."""
-MIN_NAME = 3
-"""Minimum number of characters of a name."""
 MIN_TOLD = 2
 """Minimum number of words of what went wrong that say so without a name: one can be there by chance."""
 
@@ -90,7 +48,7 @@ def admits_named(speech: Speech, names: set[str], others: set[str], subject_word
 
 
 def admits_part(speech: Speech, subject_words: set[str], counts: set[int]) -> bool:
-    """Return whether a text says that a part failed without naming it: by what is wrong, by a number, or as a limit."""
+    """Return whether a text admits that some items failed without naming them: by a reason, a number or a limit."""
     for stance in speech.stances:
         shared = stems(speech.tokens_of(stance)) & subject_words
         if len(shared) >= MIN_TOLD or any(map(str.isdigit, shared)):

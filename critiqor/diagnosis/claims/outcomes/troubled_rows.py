@@ -79,12 +79,12 @@ def _joined_words() -> tuple[str, ...]:
 
 
 def is_harmless(lowered: str) -> bool:
-    """Return whether a text says that it is no loss that something was left out: it is there already."""
+    """Return whether a row says that it is no trouble that something was left out: it is there already."""
     return not state_words().lists["harmless_words"].isdisjoint(_WORD.findall(lowered))
 
 
 def bad_word(lowered: str) -> str:
-    """Return the first word of a text that says that something failed or was left out; empty if none does."""
+    """Return the first word of a row that says that something failed or was left out; empty if none does."""
     words: list[str] = _WORD.findall(lowered)
     return next(filter(_is_bad, words), "")
 
@@ -103,7 +103,7 @@ def _is_bad(word: str) -> bool:
 def parts_of_text(
     text: str, judge: Judge, is_bad_news: Callable[[str], bool], names: frozenset[str] = frozenset()
 ) -> list[Part]:
-    """Return the rows of an output that say of one thing, or of a number of them, that it is in trouble.
+    """Return the troubled rows of an output: they say of one thing, or of a number of them, that it is in trouble.
 
     `names` are those that the call was given, in lower case.
     """
