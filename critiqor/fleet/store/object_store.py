@@ -67,6 +67,11 @@ _CAUSES = {
     "TimedOut": "no connection within {seconds:g} seconds",
 }
 """Why no connection was made, by words in the structure of the Rust error."""
+_REFUSED = re.compile(r"status code: 40[13]\b|AuthorizationHeaderMalformed|redirect without LOCATION")
+"""Answers that are the same when the request is repeated; obstore has no errors of their own for them in lists."""
+_METADATA = re.compile(r"https?://(169\.254\.169\.254|metadata\.google\.internal)\b")
+"""Where the role of a machine of a provider is asked for, which obstore does if no credentials are set."""
+_SET_CREDENTIALS = "set the variables of the provider, such as AWS_ACCESS_KEY_ID"
 _Result = TypeVar("_Result")
 
 
@@ -120,7 +125,7 @@ def checked_url(url: str) -> str:
         raise UsageError("the address of the store has an unknown scheme", fix=fix)
     if "@" in parts.netloc or parts.query or parts.fragment:
         message = "the address of the store must not contain credentials or parameters"
-        raise UsageError(message, fix="set the variables of the provider, such as AWS_ACCESS_KEY_ID")
+        raise UsageError(message, fix=_SET_CREDENTIALS)
     is_file = parts.scheme == "file"
     if bool(parts.netloc) == is_file or (is_file and not parts.path.startswith("/")):
         raise UsageError("the address of the store names no " + ("absolute path" if is_file else "bucket"), fix=fix)
@@ -361,8 +366,12 @@ class FleetStore:
         message = f"the store {self.url} failed to {action}: {_reason(error)}"
         if isinstance(error, exceptions.InvalidPathError):
             raise FleetError(message) from error
-        if isinstance(error, refused):
-            raise FleetUnavailableError(message, fix="check the credentials and the rights of the store") from error
+        if _METADATA.search(str(error)):
+            message = f"no credentials of the store {self.url} are set, and this machine has no role: {_reason(error)}"
+            raise FleetUnavailableError(message, fix=_SET_CREDENTIALS) from error
+        if isinstance(error, refused) or _REFUSED.search(str(error)):
+            fix = "check the credentials, the region and the rights of the store"
+            raise FleetUnavailableError(message, fix=fix) from error
         is_late = time.monotonic() - begun > GIVE_UP_SECONDS
         if attempt >= ATTEMPTS or is_late or _is_unreachable(error):
             raise FleetUnavailableError(message, fix="type the same command again when it can be reached") from error
