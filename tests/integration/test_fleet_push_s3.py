@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -169,7 +169,8 @@ def test_wrong_credentials_are_not_tried_again_and_the_message_names_them(
     answer = f"<Error><Code>{name}</Code></Error>".encode()
     with answering_endpoint(int(status), answer) as (port, requests):
         store = opened("s3://bucket/x", port, monkeypatch)
-        for place, request in enumerate((store.check, lambda: store.create("a", b""), lambda: store.read("a")), 1):
+        tried: list[Callable[[], object]] = [store.check, lambda: store.create("a", b""), lambda: store.read("a")]
+        for place, request in enumerate(tried, 1):
             with pytest.raises(FleetUnavailableError, match=name) as caught:
                 request()
             assert caught.value.fix == "check the credentials, the region and the rights of the store"
