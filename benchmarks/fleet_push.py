@@ -127,8 +127,8 @@ def verified_runs(port: int) -> tuple[int, int]:
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert done.stdout, done.stderr
     data = json.loads(done.stdout)["data"]
-    intact = sum(run["intact"] for run in data["runs"])
-    return intact, len(data["runs"]) - intact + len(data["problems"]) + len(data["incomplete"])
+    broken = data["broken"] + len(data["problems"]) + len(data["incomplete"])
+    return data["verified"] - data["broken"], broken
 
 
 def stored_keys() -> list[Key]:

@@ -25,6 +25,7 @@ from critiqor.fleet.manifest import Manifest, decode_manifest
 from critiqor.fleet.store.bundle import read_diagnosis as read_diagnosis_of_bundle
 from critiqor.fleet.store.bundle import unpack_bundle
 from critiqor.fleet.store.object_store import open_store
+from critiqor.fleet.store.origin import is_from_elsewhere
 from critiqor.fleet.store.outbox import PushOutbox
 from critiqor.importers import read_traces
 from critiqor.importers.otel.traces import read_trace
@@ -223,7 +224,7 @@ _ON_A_BACKEND = b"".join(
 
 
 def read_small_files(data: bytes) -> None:
-    """The small files beside the runs: slot, links, list, amounts, outbox, verdict, stop, visibility, annotations."""
+    """The small files of runs: slot, links, list, amounts, outbox, verdict, stop, visibility, annotations, origin."""
     folder = _FOLDER / "small"
     paths = paths_for(folder)
     name = "run_001-0123456789abcdef"
@@ -238,6 +239,7 @@ def read_small_files(data: bytes) -> None:
         f"{_RUN}/visibility.json",
         f"{_RUN}/annotations.json",
         f"{_RUN}/carried.jsonl",
+        f"{_RUN}/origin.json",
         ".slots/work.json",
         f".notify/channels/ops/waiting/{name}.json",
         ".notify/channels/ops/state.json",
@@ -259,6 +261,7 @@ def read_small_files(data: bytes) -> None:
         lambda: records.load_head(paths, _RUN),
         lambda: read_annotations(paths, _RUN),
         lambda: list_runs(RunStore(folder)),
+        lambda: is_from_elsewhere(Run(_RUN, paths), "file:///elsewhere"),
         outbox.waiting,
         outbox.state,
         lambda: AttachmentFolder(attached).read(),

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from critiqor.agentloop.recording.journal_writer import JournalWriter
 from critiqor.agentloop.recording.recorder import Recorder
 from critiqor.agentloop.recording.run_recording import (
     AttemptEnd,
@@ -16,6 +15,7 @@ from critiqor.agentloop.recording.run_recording import (
     RunRecording,
     ToolCallEnd,
 )
+from critiqor.agentloop.recording.segments import Segments
 from critiqor.storage import paths_for
 
 BEGIN = 1_800_000_000_000
@@ -53,8 +53,9 @@ class Recording(Source):
         super().__init__()
         self.paths = paths_for(folder)
         self.now = BEGIN
-        self.journal = JournalWriter(self.paths, RUN, clock=lambda: self.now)
-        self.recorder = Recorder(self.journal)
+        segments = Segments(self.paths, RUN, {}, clock=lambda: self.now)
+        self.journal = segments.current.journal
+        self.recorder = Recorder(segments)
         self.recorder.attach(self, self, "openclaw")
         self.run = self.recorder.open_run("r1", "agent:main:main")
 

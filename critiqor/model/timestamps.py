@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -34,6 +35,31 @@ def ms_from_iso(text: str) -> int | None:
         moment = moment.replace(tzinfo=UTC)
     since = moment - _EPOCH
     return since.days * _DAY_MS + since.seconds * 1000 + since.microseconds // 1000
+
+
+def plain_seconds(text: str | None) -> float | None:
+    """Return a number of seconds; None if the text is none."""
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+MAX_RETRY_AFTER_SECONDS = 86_400.0
+
+
+def retry_after_seconds(header: str | None) -> float | None:
+    """Return the seconds that the HTTP header `Retry-After` asks to wait, at most a day; it is a number or a date."""
+    seconds = plain_seconds(header)
+    if seconds is None and header:
+        import email.utils
+
+        try:
+            seconds = max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
+        except (ValueError, OverflowError, OSError):
+            return None
+    return None if seconds is None else min(seconds, MAX_RETRY_AFTER_SECONDS)
 
 
 def moment_before(moment: datetime, milliseconds: float) -> datetime:

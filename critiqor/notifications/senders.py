@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from critiqor.model.timestamps import retry_after_seconds
 from critiqor.notifications.alert import Message
 from critiqor.notifications.apprise_process import Outcome, Request
 from critiqor.notifications.rendering import discord_body, slack_body, text_line
@@ -160,7 +161,7 @@ def _check_status(status: int, retry_after: str) -> None:
         return
     if 300 <= status < 400:
         raise NotDeliveredError(f"it answered {status}, a redirect, which is not followed")
-    seconds = float(retry_after) if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 7 else 0.0
+    seconds = retry_after_seconds(retry_after) or 0.0
     raise NotDeliveredError(f"it answered {status}", is_refused=status in _REFUSALS, retry_after=seconds)
 
 
@@ -173,6 +174,8 @@ def _network_reason(error: BaseException) -> str:
         if isinstance(seen, OSError) and seen.strerror:
             return f"it cannot be reached: {seen.strerror}"
         seen = seen.__cause__ or seen.__context__
+    if type(error).__name__ == "RemoteProtocolError":
+        return "it closed the connection, or did not answer as a web server does"
     return f"the request failed: {type(error).__name__}"
 
 

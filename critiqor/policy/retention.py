@@ -62,7 +62,11 @@ class Removal(NamedTuple):
 
 def parse_retention(table: Any) -> Retention:
     """Return the rules of a table. Raise `ValueError` that says what is wrong with it."""
-    rules = msgspec.convert(table, Retention)
+    try:
+        rules = msgspec.convert(table, Retention)
+    except msgspec.ValidationError as error:
+        what, _, key = str(error).replace("`", "").partition(" - at $.")
+        raise ValueError(f"{key}: {what[:1].lower()}{what[1:]}" if key else what) from error
     for age in (rules.max_age, rules.max_age_unsafe):
         if age is not None:
             parse_age(age)

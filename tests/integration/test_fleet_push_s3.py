@@ -6,12 +6,14 @@ import contextlib
 import hashlib
 import io
 import random
+import re
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import psutil
@@ -19,8 +21,9 @@ import pytest
 from object_stores import BUCKET, environment_of, failing_proxy, free_port, s3_server, seal_small_run
 from support import PATIENCE_SECONDS, Cli, Runs, attached, critiqor_command, environment, recorded, wait_until
 
+from critiqor.fleet.errors import FleetUnavailableError
 from critiqor.fleet.index.opening import open_index
-from critiqor.fleet.store import object_store
+from critiqor.fleet.store import object_store, request_errors
 from critiqor.fleet.store.object_store import FleetStore, open_store
 from critiqor.fleet.store.outbox import PushOutbox, SenderState
 from critiqor.fleet.store.verification import incomplete_bundles, verify_store
@@ -134,7 +137,7 @@ def test_a_missing_bucket_and_a_refused_connection_are_clear_messages_and_runs_w
 
 @pytest.mark.parametrize(
     ("backlog", "answers", "cause"),
-    [(0, False, "no connection within 0.1 seconds"), (50, False, "no answer within 0.3 seconds"), (50, True, "error")],
+    [(0, False, "no connection was made in time"), (50, False, "no answer came in time"), (50, True, "error")],
 )
 def test_a_store_that_does_not_answer_is_given_up_after_one_request_and_all_runs_wait(
     runs: Runs, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backlog: int, answers: bool, cause: str
@@ -156,6 +159,59 @@ def test_a_store_that_does_not_answer_is_given_up_after_one_request_and_all_runs
         assert cause in pushed.err
         assert len(connections) <= 2 * (object_store.RETRIES + 1)
     assert len(PushOutbox(runs.paths).names("waiting")) == 5
+
+
+@pytest.mark.parametrize("code", ["403 SignatureDoesNotMatch", "401 Denied", "400 AuthorizationHeaderMalformed"])
+def test_wrong_credentials_are_not_tried_again_and_the_message_names_them(
+    code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status, _, name = code.partition(" ")
+    answer = f"<Error><Code>{name}</Code></Error>".encode()
+    with answering_endpoint(int(status), answer) as (port, requests):
+        store = opened("s3://bucket/x", port, monkeypatch)
+        tried: list[Callable[[], object]] = [store.check, lambda: store.create("a", b""), lambda: store.read("a")]
+        for place, request in enumerate(tried, 1):
+            with pytest.raises(FleetUnavailableError, match=name) as caught:
+                request()
+            assert caught.value.fix == "check the credentials, the region and the rights of the store"
+            assert len(requests) == place
+
+
+def test_missing_credentials_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with answering_endpoint(404, b"") as (port, _):
+        monkeypatch.setenv("AWS_METADATA_ENDPOINT", f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+        monkeypatch.setattr(request_errors, "_METADATA", re.compile(rf"http://127.0.0.1:{port}/latest"))
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+            monkeypatch.delenv(name, raising=False)
+        with pytest.raises(FleetUnavailableError, match="no credentials of the store s3://bucket are set") as caught:
+            open_store("s3://bucket").check()
+        assert caught.value.fix == "set the variables of the provider, such as AWS_ACCESS_KEY_ID"
+
+
+@contextlib.contextmanager
+def answering_endpoint(status: int, answer: bytes) -> Iterator[tuple[int, list[str]]]:
+    """Give every request the same answer. Yield the port and the paths of the requests."""
+    requests: list[str] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            requests.append(self.path)
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_GET = do_PUT = _answer  # noqa: N815
+
+        def log_message(self, format: str, *values: object) -> None:
+            """Print nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port, requests
+        server.shutdown()
 
 
 @contextlib.contextmanager

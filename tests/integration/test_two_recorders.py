@@ -21,8 +21,8 @@ from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
 from critiqor.agentloop.loop.external_agent import ExternalProgress, ExternalRequest
 from critiqor.agentloop.models.model_client import Delta, ModelFailureError, ModelRequest, ModelStream
-from critiqor.agentloop.recording.journal_writer import JournalWriter
 from critiqor.agentloop.recording.recorder import Recorder
+from critiqor.agentloop.recording.segments import Segments
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.sessions.transcript import TranscriptUpdates
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
@@ -180,8 +180,9 @@ class Stage:
         self.capture = Capture(self.clock)
         self.capture.attach(self.hooks, streams, updates)
         self.paths = paths_for(folder / "runs")
-        self.journal = JournalWriter(self.paths, RUN, clock=self.clock)
-        self.recorder = Recorder(self.journal)
+        segments = Segments(self.paths, RUN, {}, clock=self.clock)
+        self.journal = segments.current.journal
+        self.recorder = Recorder(segments)
         self.recorder.attach(self.hooks, updates)
         self.waiting = Waiting()
         self.rig: Rig = Rig(

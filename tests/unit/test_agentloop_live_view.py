@@ -80,7 +80,7 @@ def test_session_json_is_valid_at_every_moment_while_two_processes_record(paths:
         for number in range(400):
             source.hook("message_received", {}, content="x" * 300, number=number)
             if number % 40 == 0:
-                recorder._view.finish()  # type: ignore[union-attr]
+                recorder._segments.current.view.finish()  # type: ignore[union-attr]
         recorder.close()
 
     pids = [fork(work) for _ in range(2)]

@@ -506,7 +506,7 @@ def test_a_run_that_is_larger_than_the_bound_is_refused_with_the_command_that_fe
     user = open_fleet(max_bytes=10_000)
     refused = user.get("/fleet/runs/build-7/run_001")
     assert refused.status_code == 422
-    assert "<code>critiqor pull build-7/run_001</code>" in refused.text
+    assert re.search("<code>critiqor pull build-7/run_001@[0-9a-f]{8}</code>", refused.text)
     assert unpacked(tmp_path) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 import tomllib
@@ -270,6 +271,26 @@ def test_a_pulled_run_keeps_its_host_and_is_not_pushed_as_a_run_of_this_one(
     configure(elsewhere, host="laptop")
     assert "pushed" not in cli("diagnose", "run_001", "--runs-dir", "other").err
     assert PushOutbox(RunStore(tmp_path / "other").paths).names("waiting") == []
+
+
+def test_runs_of_two_machines_with_one_name_are_pulled_by_the_commands_of_the_messages(
+    runs: Runs, cli: Cli, url: str, tmp_path: Path
+) -> None:
+    """Both are copies of one disk image, so their names and the numbers of their runs are the same."""
+    configure(url)
+    clone = Runs(tmp_path / "clone")
+    for folder, text in ((runs, "Mine."), (clone, "Theirs.")):
+        seal_small_run(folder, text)
+        assert cli("push", "--runs-dir", str(folder.folder)).code == 0
+    assert len(stored_runs(url)) == len(indexed_runs()) == 2
+    refused = cli("pull", "build-7/run_001", "--runs-dir", "other")
+    first, second = re.findall(r"build-7/run_001@[0-9a-f]{8}", refused.err)
+    assert cli("pull", first, "--runs-dir", "other").code == 0
+    taken = cli("pull", second, "--runs-dir", "other")
+    assert taken.code == 1
+    [command] = re.findall(r"→ critiqor (.*)", taken.err)
+    assert cli(*command.split()).code == 0
+    assert cli("verify", "run_001", "--runs-dir", command.split()[-1]).code == 0
 
 
 def test_a_run_that_is_sealed_while_others_are_pushed_is_pushed_too(

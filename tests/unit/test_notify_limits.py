@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
@@ -26,16 +28,18 @@ from critiqor.notifications.delivery import FIRST_DELAY_MS, MAX_DELAY_MS, back_o
 HOUR_MS = 3_600_000
 
 
-def test_a_receiver_is_given_the_time_that_it_asks_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", ["600", "600.5", "a date"])
+def test_a_receiver_is_given_the_time_that_it_asks_for(tmp_path: Path, asked: str) -> None:
     clock = Clock()
-    with collector(statuses(429, **{"Retry-After": "600"})) as receiver:
+    header = format_datetime(datetime.now(UTC) + timedelta(seconds=600), usegmt=True) if asked == "a date" else asked
+    with collector(statuses(429, **{"Retry-After": header})) as receiver:
         sender = notifier(tmp_path, webhook(receiver.url), clock=clock)
         sender.announce([alert()])
         sender.deliver(SECONDS)
         clock.now_ms += 570_000
         [report] = sender.deliver(SECONDS)
         assert (report.sent, len(receiver.requests)) == (0, 1)
-        clock.now_ms += 30_000
+        clock.now_ms += 31_000
         [report] = sender.deliver(SECONDS)
     assert report.sent == 1
 

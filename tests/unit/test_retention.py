@@ -38,6 +38,11 @@ def test_a_wrong_rule_is_refused(table: dict[str, object]) -> None:
         parse_retention(table)
 
 
+def test_a_wrong_rule_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^max_runs: expected int >= 1$"):
+        parse_retention({"max_runs": 0})
+
+
 def test_runs_beyond_the_age_are_removed_and_unsafe_ones_later() -> None:
     runs = [run("old", days=31), run("young", days=29), run("bad", days=31, is_unsafe=True), run("new", days=1)]
     assert removed(runs, max_age="30d") == ["old"]

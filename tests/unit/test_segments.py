@@ -10,8 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 from live_replay import looping
+from recordings import Source
 from support import Cli, Runs, attached, line_of, recorded
 
+from critiqor.agentloop.recording.recorder import attach_recorder
+from critiqor.agentloop.recording.run_recording import AttemptEnd
 from critiqor.diagnosis import Diagnoser
 from critiqor.errors import UsageError
 from critiqor.model import Coverage, Event, Metadata
@@ -51,6 +54,36 @@ def test_the_rule_says_when_a_segment_is_over() -> None:
     assert not idle.is_due(age_ms=10**12, size=10**12, idle_ms=599_999)
     with pytest.raises(UsageError, match="does not say when to cut"):
         parse_segment("sometimes")
+
+
+def test_the_recorder_of_the_embedded_loop_goes_on_in_the_next_run(runs: Runs) -> None:
+    store = RunStore(runs.folder)
+    run = store.run(start_session(store, Metadata(), owned=False, segment="1KB").run_id)
+    slot = str(run.paths.slot_path(None))
+    environment = {"CRITIQOR_RUN_ID": run.id, "CRITIQOR_RUNS_DIR": str(runs.folder), "CRITIQOR_SLOT_FILE": slot}
+    recorder = attach_recorder(Source(), Source(), environment)
+    begun = recorder.open_run("r1", "agent:main:main")
+    begun.attempt_started("main")
+    following = cut(run)
+    recorder.open_run("r2", "agent:main:other").attempt_started("main")
+    begun.attempt_ended(AttemptEnd(None, "stop", is_aborted=False))
+    assert recorded_names(run) == ["recorder_attached", "agent_start", "agent_end"]
+    assert recorded_names(following) == ["recorder_attached", "agent_start"]
+    assert not have_recorders_left(run)
+    recorder.follow()
+    recorder.follow()
+    assert have_recorders_left(run) and not have_recorders_left(following)
+    begun.notice("message_sent", {})
+    late = attach_recorder(Source(), Source(), environment)
+    late.close()
+    recorder.close()
+    assert recorded_names(following)[2:] == ["message_sent", "recorder_attached"]
+    assert len(recorded_names(run)) == 3 and have_recorders_left(following)
+
+
+def recorded_names(run: Run) -> list[str]:
+    lines = run.paths.journal_path(run.id).read_bytes().splitlines()
+    return [msgspec.json.decode(line)["event_type"] for line in lines]
 
 
 def test_only_a_segment_in_which_an_agent_did_something_is_cut(runs: Runs) -> None:

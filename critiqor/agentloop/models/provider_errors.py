@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import email.utils
-import math
 import re
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from critiqor.agentloop.models.model_client import FailureKind, ModelFailureError
+from critiqor.model.timestamps import plain_seconds, retry_after_seconds
 
 MAX_MESSAGE_CHARS = 500
-MAX_RETRY_AFTER_S = 24 * 3_600.0
 _CONTEXT = re.compile(
     r"context.?(length|window|size)|maximum context|prompt is too long|too many tokens"
     r"|exceeds? the (maximum|limit).{0,80}token",
@@ -125,22 +122,5 @@ def _text_of_page(body: bytes) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    milliseconds = _seconds(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1_000
-    value = headers.get("retry-after")
-    seconds = _seconds(value)
-    if seconds is None and value is not None:
-        try:
-            seconds = max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-        except (ValueError, OverflowError):
-            return None
-    return None if seconds is None else min(seconds, MAX_RETRY_AFTER_S)
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        number = float(text or "")
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
+    milliseconds = plain_seconds(headers.get("retry-after-ms"))
+    return retry_after_seconds(headers.get("retry-after")) if milliseconds is None else milliseconds / 1_000

@@ -6,8 +6,9 @@ Recording never raises and never waits; something that could not be recorded lea
 
 from __future__ import annotations
 
+import asyncio
 import atexit
-import functools
+import contextlib
 import os
 import platform
 from collections.abc import Callable, Mapping
@@ -16,11 +17,10 @@ from weakref import WeakValueDictionary
 
 from critiqor import __version__
 from critiqor.agentloop.recording.journal_writer import JournalWriter
-from critiqor.agentloop.recording.live_view import LiveView
 from critiqor.agentloop.recording.run_recording import NOT_RECORDED, RunRecording
+from critiqor.agentloop.recording.segments import POLL_SECONDS, Segments
 from critiqor.errors import UsageError
 from critiqor.storage import paths_for
-from critiqor.storage.audit.witness_socket import WitnessConnection
 
 VERSION = f"critiqor-agentloop {__version__}"
 """Recorded in the place of OpenClaw's version."""
@@ -62,9 +62,10 @@ class _Transcripts(Protocol):
 class Recorder:
     """Records the agent runs of this process. Without a journal it does nothing."""
 
-    def __init__(self, journal: JournalWriter | None, view: LiveView | None = None) -> None:
-        self._journal = journal
-        self._view = view
+    def __init__(self, segments: Segments | None) -> None:
+        self._segments = segments
+        self._announcement: dict[str, Any] | None = None
+        self._poll: asyncio.TimerHandle | None = None
         self._runs: WeakValueDictionary[str, RunRecording] = WeakValueDictionary()
         """Runs in progress by their id. Each is kept alive by the run that it belongs to."""
         self._latest_run: dict[str, str] = {}
@@ -73,18 +74,21 @@ class Recorder:
     @property
     def lost(self) -> int:
         """Number of records that the recorder could not write."""
-        return self._journal.lost if self._journal is not None else 0
+        return sum(segment.journal.lost for segment in self._segments.all) if self._segments is not None else 0
+
+    @property
+    def _journal(self) -> JournalWriter | None:
+        return self._segments.current.journal if self._segments is not None else None
 
     def attach(self, hooks: _Hooks, transcripts: _Transcripts, event_source: str | None = None) -> None:
         """Announce the recorder and start to listen.
 
         The announcement is the evidence that the run was recorded.
         """
-        announcement = {
+        self._announcement = {
             "mode": "full",
             "sources": {"hooks": True, "agent_events": True, "transcript": True},
             "plugin_version": __version__,
-            "redaction": self._journal.redaction if self._journal is not None else None,
             "openclaw_version": VERSION,
             "node_version": None,
             "python_version": platform.python_version(),
@@ -92,13 +96,39 @@ class Recorder:
             "parent_pid": os.getppid(),
             "event_source": event_source,
         }
-        RunRecording(self._journal).notice("recorder_attached", announcement)
+        self._announce()
         for name in RECORDED_HOOKS:
             hooks.on(name, self._handler(name))
         transcripts.on_transcript(self._message_saved)
 
+        if self._segments is not None and self._segments.is_cut:
+            with contextlib.suppress(
+                RuntimeError
+            ):  # without an event loop, only agent runs that begin look at the slot
+                self._poll_later(asyncio.get_running_loop())
+
+    def _announce(self) -> None:
+        redaction = self._journal.redaction if self._journal is not None else None
+        RunRecording(self._journal).notice("recorder_attached", {**(self._announcement or {}), "redaction": redaction})
+
+    def _poll_later(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.follow()
+        self._poll = loop.call_later(POLL_SECONDS, self._poll_later, loop)
+
+    def follow(self) -> None:
+        """Go on in the next run of the recording once it is cut, and leave earlier ones when nothing goes on there."""
+        segments = self._segments
+        if segments is None or not segments.is_cut or segments.current.journal.is_closed:
+            return
+        # An exception here would end the agent.
+        with contextlib.suppress(Exception):
+            if segments.follow():
+                self._announce()
+            segments.close_left(self._runs.values())
+
     def open_run(self, run_id: str, session_key: str) -> RunRecording:
         """Return the recording of a new agent run."""
+        self.follow()
         if self._journal is None:
             return NOT_RECORDED
         recording = self._runs[run_id] = RunRecording(self._journal, run_id, session_key)
@@ -110,12 +140,13 @@ class Recorder:
 
     def close(self) -> None:
         """Close the journal. Nothing is recorded after that."""
-        journal = self._journal
-        if journal is None or journal.is_closed:
-            return
-        journal.close()
-        if self._view is not None and not journal.is_sealed:
-            self._view.finish()
+        if self._poll is not None:
+            self._poll.cancel()
+        for segment in self._segments.all if self._segments is not None else ():
+            if not segment.journal.is_closed:
+                segment.journal.close()
+                if not segment.journal.is_sealed:
+                    segment.view.finish()
 
     def _handler(self, name: str) -> Callable[[dict[str, Any], dict[str, Any]], None]:
         return lambda event, context: self._find_run(event, context).notice(name, event)
@@ -140,14 +171,11 @@ def attach_recorder(hooks: _Hooks, transcripts: _Transcripts, environment: Mappi
     run_id, runs_dir = environment.get("CRITIQOR_RUN_ID", ""), environment.get("CRITIQOR_RUNS_DIR", "")
     paths = paths_for(runs_dir)
     try:
-        view = LiveView(paths, run_id)
+        recorder = Recorder(Segments(paths, run_id, environment) if runs_dir else None)
     except UsageError:
         return Recorder(None)
     if not runs_dir:
-        return Recorder(None)
-    address = environment.get("CRITIQOR_WITNESS")
-    witness = functools.partial(WitnessConnection, address) if address else None
-    recorder = Recorder(JournalWriter(paths, run_id, on_write=view.schedule, witness=witness), view)
+        return recorder
     recorder.attach(hooks, transcripts, environment.get("CRITIQOR_EVENT_SOURCE"))
     atexit.register(recorder.close)
     return recorder

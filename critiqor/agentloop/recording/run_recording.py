@@ -147,6 +147,19 @@ class RunRecording:
         self._unsaved_text = ""
         """Streamed text of the current answer, until that answer is saved."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether an attempt is under way."""
+        return self._attempt is not None
+
+    def is_in(self, journal: JournalWriter) -> bool:
+        """Return whether its records go into a journal."""
+        return self._journal is journal
+
+    def move(self, journal: JournalWriter) -> None:
+        """Write its further records into another journal."""
+        self._journal = journal
+
     @_guarded
     def attempt_started(self, agent_id: str, trigger: str | None = None) -> None:
         """Record that an attempt starts."""

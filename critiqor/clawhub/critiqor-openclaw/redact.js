@@ -66,7 +66,8 @@ function literal(text) {
 /** @type {CompiledRule[][]} */
 const COMPILED = [
   ...RULES.prefixes.rules.map(({ kind, prefixes, characters, minimum }) => {
-    const start = `(?<![A-Za-z0-9_-])(?:${prefixes.map(literal).join("|")})`;
+    // An escaped line break before it ends with a letter.
+    const start = `(?:(?<![A-Za-z0-9_-])|(?<=\\\\[nrt]))(?:${prefixes.map(literal).join("|")})`;
     return [{ kind, regex: new RegExp(`${start}${BODY_START}[${characters}]{${minimum},}`, "g") }];
   }),
   ...RULES.groups.map(({ rules }) => rules.map(({ kind, pattern }) => ({ kind, regex: new RegExp(expand(pattern), "g") }))),
@@ -160,7 +161,8 @@ function nextHash(hash, code) {
 for (const word of GATES.keys()) {
   const triples = [...word.slice(2)].map((_, index) => word.slice(index, index + 3));
   const [rarest = ""] = triples.reverse().sort((one, other) => rarity(other) - rarity(one));
-  const hash = [...rarest].reduce((before, character) => nextHash(before, character.charCodeAt(0)), 0);
+  // The search sees one byte of each character.
+  const hash = [...rarest].reduce((before, character) => nextHash(before, character.charCodeAt(0) & 255), 0);
   if (LIST_AT[hash] === 0) LIST_AT[hash] = LISTS.push([]) - 1;
   LISTS[LIST_AT[hash] ?? 0]?.push(word);
   IS_LISTED[hash] = 1;

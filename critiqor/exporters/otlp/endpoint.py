@@ -19,6 +19,7 @@ from critiqor.exporters.otlp.credentials import HEADERS, credentials_for
 from critiqor.exporters.otlp.otlp import Request
 from critiqor.exporters.otlp.protobuf import partial_success
 from critiqor.model.sanitize import sanitize
+from critiqor.model.timestamps import retry_after_seconds
 
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 TIMEOUT_SECONDS = 30
@@ -108,8 +109,7 @@ class Endpoint:
         elif error.code in (404, 405):
             fix = "use --endpoint URL with the address of an OTLP/HTTP receiver, such as http://localhost:4318"
         message = f"{self.url} answered {error.code}" + (f": {reply}" if reply else "")
-        asked = error.headers.get("Retry-After", "")
-        wait = float(asked) if asked.isascii() and asked.isdigit() and len(asked) < 7 else 0.0
+        wait = retry_after_seconds(error.headers.get("Retry-After")) or 0.0
         return CollectorError(message, fix=fix, status=error.code, retry_after=wait)
 
     def _unreachable(self, reason: object) -> CollectorError:

@@ -11,7 +11,6 @@ from critiqor.errors import CritiqorError
 from critiqor.fleet.__main__ import start_sender
 from critiqor.fleet.errors import INSTALL
 from critiqor.fleet.settings import FleetSettings, describe_leaving, may_leave, read_fleet
-from critiqor.fleet.store.object_store import checked_url
 from critiqor.fleet.store.origin import is_from_elsewhere
 from critiqor.fleet.store.outbox import PushOutbox
 from critiqor.model import RunHead
@@ -66,7 +65,7 @@ def _push(runs: Sequence[Run], began: str | None, settings: FleetSettings) -> li
     leaving, private = [], []
     store = runs[0].store
     for head in (head for run in runs for head in _sealed_since(run, began)):
-        if is_from_elsewhere(store.run(head.run_id), checked_url(settings.store or "")):
+        if is_from_elsewhere(store.run(head.run_id), settings.store):
             continue
         if may_leave(head, push):
             outbox.expect(head.run_id)

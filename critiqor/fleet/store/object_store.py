@@ -15,7 +15,6 @@ import contextlib
 import hashlib
 import io
 import os
-import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +27,7 @@ from urllib.parse import urlsplit
 from critiqor.errors import UsageError
 from critiqor.fleet.errors import FleetError, FleetUnavailableError, missing_extra
 from critiqor.fleet.manifest import Manifest, decode_manifest
+from critiqor.fleet.store.request_errors import SET_CREDENTIALS, final_error, is_unreachable, reason
 from critiqor.model.evidence import SealedFile
 from critiqor.storage.atomic import sync_folder
 from critiqor.storage.paths import FOLDER_MODE
@@ -55,18 +55,6 @@ GIVE_UP_SECONDS = 20.0
 _BLOCK = 1 << 16
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT")
-_REQUEST = re.compile(
-    r"Error performing (?P<method>[A-Z]+) (?P<url>[^\s?]+)\S* in [^,]*?"
-    r"(?:, after (?P<retries>\d+) retries,.*?)? +- (?P<cause>.*)"
-)
-_NO_CONNECTION = re.compile(r"legacy::Error\(\s*Connect\b")
-_CAUSES = {
-    "ConnectionRefused": "connection refused",
-    "dns error": "its name cannot be resolved",
-    "InvalidCertificate": "its certificate is not trusted",
-    "TimedOut": "no connection within {seconds:g} seconds",
-}
-"""Why no connection was made, by words in the structure of the Rust error."""
 _Result = TypeVar("_Result")
 
 
@@ -104,7 +92,7 @@ def open_store(url: str) -> FleetStore:
             options["config"] = {"copy_if_not_exists": "multipart"}
         return FleetStore(url, from_url(url, **options))
     except (BaseError, ValueError) as error:
-        raise UsageError(f"the store {url} cannot be opened: {_reason(error)}", fix="critiqor fleet status") from error
+        raise UsageError(f"the store {url} cannot be opened: {reason(error)}", fix="critiqor fleet status") from error
     except OSError as error:
         raise FleetUnavailableError(f"the store {url} cannot be opened: {error.strerror}") from error
 
@@ -120,7 +108,7 @@ def checked_url(url: str) -> str:
         raise UsageError("the address of the store has an unknown scheme", fix=fix)
     if "@" in parts.netloc or parts.query or parts.fragment:
         message = "the address of the store must not contain credentials or parameters"
-        raise UsageError(message, fix="set the variables of the provider, such as AWS_ACCESS_KEY_ID")
+        raise UsageError(message, fix=SET_CREDENTIALS)
     is_file = parts.scheme == "file"
     if bool(parts.netloc) == is_file or (is_file and not parts.path.startswith("/")):
         raise UsageError("the address of the store names no " + ("absolute path" if is_file else "bucket"), fix=fix)
@@ -325,7 +313,7 @@ class FleetStore:
             sync_folder(file.parent)
 
     def _missing(self, error: Exception) -> FleetUnavailableError:
-        message = f"the store {self.url} does not exist: {_reason(error)}"
+        message = f"the store {self.url} does not exist: {reason(error)}"
         return FleetUnavailableError(message, fix="create the bucket, or correct its name with critiqor fleet init")
 
     def _try(self, request: Callable[[], _Result], action: str) -> _Result:
@@ -352,19 +340,11 @@ class FleetStore:
             raise error
         if not isinstance(error, exceptions.BaseError | OSError):
             raise error
-        refused = (
-            exceptions.PermissionDeniedError,
-            exceptions.UnauthenticatedError,
-            exceptions.NotSupportedError,
-            PermissionError,
-        )
-        message = f"the store {self.url} failed to {action}: {_reason(error)}"
-        if isinstance(error, exceptions.InvalidPathError):
-            raise FleetError(message) from error
-        if isinstance(error, refused):
-            raise FleetUnavailableError(message, fix="check the credentials and the rights of the store") from error
+        message = f"the store {self.url} failed to {action}: {reason(error)}"
+        if (final := final_error(error, self.url, message)) is not None:
+            raise final from error
         is_late = time.monotonic() - begun > GIVE_UP_SECONDS
-        if attempt >= ATTEMPTS or is_late or _is_unreachable(error):
+        if attempt >= ATTEMPTS or is_late or is_unreachable(error):
             raise FleetUnavailableError(message, fix="type the same command again when it can be reached") from error
         time.sleep(0.2 * 2**attempt)
 
@@ -408,27 +388,3 @@ def _is_on_loopback() -> bool:
     """Return whether the endpoint in the environment is on this machine, where a request needs no encryption."""
     endpoint = next((value for name in _ENDPOINTS if (value := os.environ.get(name))), "")
     return endpoint.startswith("http://") and urlsplit(endpoint).hostname in _LOOPBACK
-
-
-def _is_unreachable(error: Exception) -> bool:
-    """Return whether no connection was made: obstore has tried that long enough."""
-    return _NO_CONNECTION.search(str(error)) is not None
-
-
-def _cause(text: str) -> str | None:
-    """Return why there was no answer, which is only in the structure of the Rust error; None if there was one."""
-    if _NO_CONNECTION.search(text) is not None:
-        named = next((cause for word, cause in _CAUSES.items() if word in text), "no connection can be made")
-        return named.format(seconds=CONNECT_SECONDS)
-    return f"no answer within {ANSWER_SECONDS:g} seconds" if "TimedOut" in text else None
-
-
-def _reason(error: Exception) -> str:
-    """Return what an error says in one line, without the structure of the Rust error and without parameters."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    line = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    if found := _REQUEST.search(line):
-        retries = f" after {found['retries']} retries" if found["retries"] else ""
-        line = f"{found['method']} {found['url']} failed{retries}: {_cause(str(error)) or found['cause']}"
-    return line[:400]

@@ -8,6 +8,7 @@ import msgspec
 
 from critiqor.fleet.errors import FleetError
 from critiqor.fleet.manifest import Manifest
+from critiqor.fleet.store.object_store import checked_url
 from critiqor.run.store import Run
 from critiqor.storage.atomic import open_regular_file, write_bytes
 
@@ -49,4 +50,4 @@ def read_origin(run: Run) -> Origin | None:
 def is_from_elsewhere(run: Run, store: str | None) -> bool:
     """Return whether a run was pulled from another store than this one. Such a run is pushed only if it is named."""
     origin = read_origin(run)
-    return origin is not None and origin.store != store
+    return origin is not None and (store is None or origin.store != checked_url(store))

@@ -24,6 +24,7 @@ import msgspec
 from critiqor.errors import CritiqorError
 from critiqor.fleet.errors import FleetError
 from critiqor.fleet.manifest import Manifest
+from critiqor.fleet.reference import reference_to
 from critiqor.fleet.scratch import scratch_folder
 from critiqor.fleet.store.object_store import MAX_SINGLE, FleetStore
 from critiqor.fleet.store.origin import write_origin
@@ -155,7 +156,8 @@ def _is_there(run: Run, manifest: Manifest) -> bool:
         is_free = False
     if not is_free:
         message = f"another run in {run.paths.runs_dir} is called {run.id}"
-        fix = f"critiqor pull {manifest.host_id}/{manifest.run_id} --runs-dir runs-{manifest.host_id}"
+        name = reference_to(manifest)  # two machines with one name have runs of one name, and one folder has no room
+        fix = f"critiqor pull {name} --runs-dir runs-{name.replace('/', '-').replace('@', '-')}"
         raise FleetError(message, fix=fix)
     return False
 
@@ -191,7 +193,7 @@ def _unpack(store: FleetStore, manifest: Manifest, paths: SessionPaths, limit: i
 def _refuse_larger(manifest: Manifest, content: int, limit: int | None) -> None:
     if limit is not None and manifest.bundle_size + content > limit:
         message = f"{manifest.name} has more than the {limit:,} bytes that are unpacked here"
-        raise FleetError(message, fix=f"critiqor pull {manifest.host_id}/{manifest.run_id}")
+        raise FleetError(message, fix=f"critiqor pull {reference_to(manifest)}")
 
 
 def _decode_head(data: bytes, manifest: Manifest) -> RunHead:
@@ -245,7 +247,7 @@ def _extract(archive: zipfile.ZipFile, name: str, target: Path) -> None:
 def _compare(store: FleetStore, manifest: Manifest, size: int, digest: hashlib._Hash) -> None:
     if size != manifest.bundle_size or f"sha256:{digest.hexdigest()}" != manifest.bundle_digest:
         message = f"the bundle of {manifest.name} in {store.url} is not the one that its manifest describes"
-        raise FleetError(message, fix=f"critiqor verify --store {store.url} {manifest.host_id}/{manifest.run_id}")
+        raise FleetError(message, fix=f"critiqor verify --store {store.url} {reference_to(manifest)}")
 
 
 @contextlib.contextmanager

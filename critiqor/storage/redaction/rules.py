@@ -99,8 +99,10 @@ def prefix_rules() -> tuple[tuple[tuple[str, ...], CompiledRule], ...]:
     """Return the prefixes and the rule of each kind."""
     compiled = []
     for rule in shared_rules().prefixes.rules:
-        start = f"(?<![A-Za-z0-9_-])(?:{'|'.join(map(re.escape, rule.prefixes))}){shared_rules().parts['body']}"
-        pattern = re.compile(f"{start}[{rule.characters}]{{{rule.minimum},}}")
+        # An escaped line break before it ends with a letter.
+        before = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
+        start = f"(?:{'|'.join(map(re.escape, rule.prefixes))}){shared_rules().parts['body']}"
+        pattern = re.compile(f"{before}{start}[{rule.characters}]{{{rule.minimum},}}")
         compiled.append((rule.prefixes, CompiledRule(rule.kind, pattern)))
     return tuple(compiled)
 

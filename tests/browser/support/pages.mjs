@@ -24,6 +24,7 @@ const FLEET = [
   "/fleet/runs",
   "/fleet/runs?host=build-*&verdict=unsafe&sort=-trust&page=1",
   "/fleet/runs?agent=nobody",
+  `/fleet/compare?run=build-7/${runs.claim}&run=build-7/${runs.misreporting}&calls=all`,
   "/fleet/search",
   "/fleet/search?q=tests",
   `/fleet/search?q=${fixtures.mark}`,
