@@ -13,7 +13,6 @@ import msgspec
 from critiqor.model import Event, Metadata, RunHead
 from critiqor.run.active_slot import active_record
 from critiqor.run.lifecycle import abort, append_lifecycle_event, start_session
-from critiqor.run.recovery import refresh_live_document
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
 from critiqor.storage import SessionPaths, paths_for, write_json
 from critiqor.storage import run_record as records
@@ -87,6 +86,8 @@ def append_event_to_run(
 
 def refresh_live_evidence(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> None:
     """Update session.json of an unsealed run from its journal, after its recorder was killed."""
+    from critiqor.run.recovery import refresh_live_document
+
     refresh_live_document(RunStore(runs_dir).run(run_id))
 
 
