@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -17,6 +18,7 @@ from critiqor.openclaw import (
     Diagnostics,
     Installation,
     Overlay,
+    command_words,
     container_of,
     find_openclaw,
     ignores_bundled_plugins_dir,
@@ -33,6 +35,9 @@ from critiqor.storage.paths import FOLDER_MODE
 
 if TYPE_CHECKING:
     from critiqor.policy.policy_file import Policy
+
+PLAIN_COMMANDS = frozenset({"agent", "gateway"})
+"""Commands of OpenClaw that run agents without a full-screen UI."""
 
 DEFAULT_ARGUMENTS = ("chat",)
 ATTACH_GRACE_SECONDS = 30.0
@@ -176,3 +181,13 @@ def check_can_be_recorded(options: MonitorOptions, environment: Mapping[str, str
         )
     if container_of(arguments, environment) is not None:
         raise UsageError("an OpenClaw in a container cannot load the recorder", fix="run critiqor inside the container")
+
+
+def prints_plainly(arguments: tuple[str, ...], output: IO[bytes] | None) -> bool:
+    """Return whether OpenClaw, launched with these arguments, draws no full-screen UI, so that its output can be kept.
+
+    A command that is not known may ask questions on a terminal, which is then left alone.
+    """
+    if output is not None or not (os.isatty(1) or os.isatty(2)):
+        return True
+    return bool(PLAIN_COMMANDS.intersection(command_words(arguments)[:1]))

@@ -34,10 +34,11 @@ from critiqor.recording.launch import (
     MonitorResult,
     check_can_be_recorded,
     prepare_launch,
+    prints_plainly,
     recorder_environment,
 )
 from critiqor.recording.live_worker import LiveWorker
-from critiqor.recording.output import OutputCapture, kept_text, prints_plainly
+from critiqor.recording.output import OutputCapture, kept_text
 from critiqor.recording.recorder_watch import RecorderWatch
 from critiqor.recording.resources import ResourceSampler
 from critiqor.recording.run_witness import RunWitness
