@@ -38,14 +38,15 @@ __all__ = [
 if TYPE_CHECKING:
     from critiqor.api import Diagnosis, Event, Finding, Run, Verification, diagnose, runs
     from critiqor.errors import CritiqorError
-    from critiqor.run.diagnosis import diagnose_run, load_diagnosis
     from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
     from critiqor.session import (
         abort_session,
         append_event_to_run,
         create_session,
+        diagnose_run,
         finalize_session,
         load_active_session,
+        load_diagnosis,
         load_record,
         load_session_evidence_events,
         request_finalize,
@@ -54,7 +55,6 @@ else:
     _HOMES = {
         "CritiqorError": "errors",
         **dict.fromkeys(("Diagnosis", "Event", "Finding", "Run", "Verification", "diagnose", "runs"), "api"),
-        **dict.fromkeys(("diagnose_run", "load_diagnosis"), "run.diagnosis"),
         **dict.fromkeys(("MonitorOptions", "MonitorResult", "monitor_openclaw", "openclaw_environment"), "runtime"),
     }
 

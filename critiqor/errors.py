@@ -74,3 +74,8 @@ class OpenClawNotFoundError(CritiqorError):
     """OpenClaw was not found under the given command."""
 
     exit_code = ExitCode.NOT_FOUND
+
+
+def format_error(error: BaseException) -> str:
+    """Return an exception as one line of text."""
+    return error.message if isinstance(error, CritiqorError) else f"{type(error).__name__}: {error}"

@@ -36,7 +36,7 @@ def _has_variables(process: psutil.Process, mark: Mapping[str, str]) -> bool:
 
 
 def agent_processes(folder: Path) -> list[psutil.Process]:
-    """Return the processes whose environment variables name this folder, or one below it, as their runs folder."""
+    """Return the running processes whose environment names this folder, or one below it, as their runs folder."""
     found = []
     for process in psutil.process_iter():
         try:

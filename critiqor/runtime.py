@@ -33,7 +33,7 @@ def openclaw_environment(
     environment: Mapping[str, str] | None = None,
     bundled_plugins_dir: bool = True,
 ) -> dict[str, str]:
-    """Return a copy of the environment with the variables that name the run of a record for the recorder.
+    """Return the environment for a supervised OpenClaw: a copy with the variables that name the run for the recorder.
 
     `bundled_plugins_dir` must be False for an OpenClaw that would replace its own plugins with ours.
     """

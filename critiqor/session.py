@@ -1,4 +1,4 @@
-"""The documented functions of a session: create, append, finalize, abort, import, load.
+"""The documented functions of a session: create, append, finalize, abort, import, diagnose, load.
 
 They take run ids or records and return dictionaries; `critiqor.run` has the same with types.
 Importing it loads no detector: the diagnosis is imported when a run is finalized.
@@ -12,9 +12,11 @@ import msgspec
 
 from critiqor.model import Event, Metadata, RunHead
 from critiqor.run.active_slot import active_record
-from critiqor.run.lifecycle import abort, append_lifecycle_event, refresh_live_document, start_session
+from critiqor.run.lifecycle import abort, append_lifecycle_event, start_session
+from critiqor.run.recovery import refresh_live_document
 from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
 from critiqor.storage import SessionPaths, paths_for, write_json
+from critiqor.storage import run_record as records
 from critiqor.storage.normalization import normalize_plugin_event
 from critiqor.storage.paths import checked_slot
 
@@ -29,9 +31,11 @@ __all__ = [
     "complete_session",
     "create_attached_session",
     "create_session",
+    "diagnose_run",
     "finalize_session",
     "import_run",
     "load_active_session",
+    "load_diagnosis",
     "load_record",
     "load_record_head",
     "load_session_evidence_events",
@@ -170,6 +174,19 @@ def load_record_head(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> di
 def load_session_evidence_events(run: RunReference, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> list[dict[str, Any]]:
     """Return all events of a run, normalised and in true order, whether it is sealed yet or not."""
     return [msgspec.to_builtins(event) for event in RunStore(runs_dir).run(_run_id(run)).events()]
+
+
+def diagnose_run(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+    """Diagnose a run again from its sealed evidence, which is not changed. An aborted run is sealed first."""
+    from critiqor.run.diagnosis import diagnose
+
+    return cast("dict[str, Any]", msgspec.to_builtins(diagnose(RunStore(runs_dir).run(run_id))))
+
+
+def load_diagnosis(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
+    """Return the diagnosis of a run that was saved last, as a dictionary; `diagnose_run` makes a new one."""
+    paths = RunStore(runs_dir).paths
+    return cast("dict[str, Any]", msgspec.to_builtins(records.load_diagnosis(paths, run_id)))
 
 
 def _run_id(run: RunReference) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from critiqor.cli.group import VERBS, critiqor
+from critiqor.cli.root_command import VERBS, critiqor
 
 HERE = Path(__file__).parent
 BEGIN = "<!-- help: written by docs/commands.py -->"

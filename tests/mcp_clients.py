@@ -13,8 +13,8 @@ from msgspec import json
 from support import BIN, Runs, environment
 
 from critiqor.mcp.answers import NOTICE
-from critiqor.mcp.runs import VisibleRuns
 from critiqor.mcp.server import make_server
+from critiqor.mcp.visible_runs import VisibleRuns
 from critiqor.run.store import RunStore
 
 

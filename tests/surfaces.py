@@ -14,7 +14,7 @@ from click.shell_completion import ShellComplete
 from dashboards import Dashboard
 from support import Cli, Runs
 
-from critiqor.cli.group import critiqor
+from critiqor.cli.root_command import critiqor
 from critiqor.dashboard.pages.site import RUN_PAGES
 from critiqor.exporters.formats import FORMATS
 from critiqor.model.formatting import format_sessions

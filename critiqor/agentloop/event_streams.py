@@ -26,8 +26,8 @@ class AgentEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Milliseconds since 1970."""
 
 
-def is_trace(event: AgentEvent, run_id: str) -> bool:
-    """Whether an event is the report on a prompt of this run, which a traced run emits in `report`."""
+def is_prompt_report(event: AgentEvent, run_id: str) -> bool:
+    """Return whether an event of the stream `run_status` reports on a prompt of this run, as a traced run does."""
     return event.run_id == run_id and event.stream == "run_status" and event.data.get("phase") == "trace"
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from itertools import takewhile
 
-from critiqor.cli.group import critiqor
 from critiqor.cli.output import report_error
+from critiqor.cli.root_command import critiqor
 from critiqor.cli.terminal.ascii_fallback import enable_ascii_fallback
 
 
 def main() -> None:
-    """Run `critiqor.cli`, the command line: the verb that its arguments name. Errors are shown without a traceback."""
+    """Run the command line: the verb that the arguments of this process name. Errors are shown without a traceback."""
     # Arguments after `--` belong to the launched program.
     as_json = "--json" in takewhile(lambda word: word != "--", sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):

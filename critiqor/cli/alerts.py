@@ -28,7 +28,7 @@ OTHER_SECONDS = 2.0
 
 
 def open_notifier(runs_dir: str | Path, policy: Path | None = None) -> Notifier | None:
-    """Return a notifier for the channels of the settings and of a policy; None if there is no channel."""
+    """Return the notifier with which a verb sends alerts and prints warnings; None if no channel is configured."""
     from critiqor.cli.settings import read_channels
 
     channels = read_channels(policy)
@@ -92,7 +92,7 @@ class LiveAlerts:
 
     @classmethod
     def of_folders(cls, folders: Iterable[Path], policy: Path | None) -> LiveAlerts:
-        """Return the alerts for the channels of the settings and of a policy."""
+        """Return the alerts that a verb sends while it records or guards runs of these folders."""
         opened = {folder: open_notifier(folder, policy) for folder in folders}
         return cls({folder: notifier for folder, notifier in opened.items() if notifier is not None})
 

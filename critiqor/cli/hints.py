@@ -36,7 +36,7 @@ def _add_to_command(match: re.Match[str]) -> str:
 def _takes_runs_dir(words: list[str]) -> bool:
     import click
 
-    from critiqor.cli.group import critiqor
+    from critiqor.cli.root_command import critiqor
 
     command: click.Command | None = critiqor
     for word in words:
@@ -62,8 +62,8 @@ def critiqor_command() -> str:
     return quote(sys.argv[0]) if called.name == "critiqor" else f"{quote(sys.executable)} -m critiqor"
 
 
-def file_error_fix(error: OSError) -> str | None:
-    """Return a suggested fix for a file error; None if it depends on what the user wanted."""
+def file_error_hint(error: OSError) -> str | None:
+    """Return a hint for a file error; None if the fix depends on what the user wanted."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "free some space on that disk, then run the command again"
     if error.errno == errno.EROFS:

@@ -241,7 +241,7 @@ def contracts_option(function: _Function) -> _Function:
 
 
 def stream_options(function: _Function) -> _Function:
-    """Add the options that send spans to a collector while a run is recorded, for `read_stream`."""
+    """Add the options that send spans to a collector while a run is recorded, for `read_stream_options`."""
     content = click.option(
         "--otlp-content",
         envvar="CRITIQOR_OTLP_CONTENT",
@@ -257,8 +257,8 @@ def stream_options(function: _Function) -> _Function:
     return address(content(function))
 
 
-def read_stream(otlp_endpoint: str | None, otlp_content: bool) -> StreamTarget | None:
-    """Return where spans are sent; None for nowhere. Raise `UsageError` if the address cannot be one."""
+def read_stream_options(otlp_endpoint: str | None, otlp_content: bool) -> StreamTarget | None:
+    """Return where the options of a verb send spans; None for nowhere. Raise `UsageError` if the address is invalid."""
     if not otlp_endpoint:
         return None
     from critiqor.exporters.otlp.collector_address import traces_url
@@ -281,12 +281,12 @@ def read_policy_option(path: Path | None) -> Policy:
     from critiqor.policy.policy_file import DEFAULT_POLICY
 
     if path is not None:
-        return read_policy_file(path)
-    return read_policy_file(FOLDER_FILE) if FOLDER_FILE.is_file() else DEFAULT_POLICY
+        return read_policy_argument(path)
+    return read_policy_argument(FOLDER_FILE) if FOLDER_FILE.is_file() else DEFAULT_POLICY
 
 
-def read_policy_file(path: Path) -> Policy:
-    """Return the policy in a .toml or .json file, or that in the tables of a critiqor.toml.
+def read_policy_argument(path: Path) -> Policy:
+    """Return the policy that an option or argument names: a .toml or .json file, or the tables of a critiqor.toml.
 
     Raises `UsageError` if it is invalid.
     """

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from critiqor.cli.hints import add_runs_dir, file_error_fix, remember_runs_dir
+from critiqor.cli.hints import add_runs_dir, file_error_hint, remember_runs_dir
 from critiqor.cli.terminal.capabilities import can_draw
 from critiqor.errors import CritiqorError, ExitCode
 
@@ -74,17 +74,6 @@ def warn_if_unsigned(run: Run) -> None:
     if found is not None and found.seal.unsigned is not None:
         fix = add_runs_dir(f"critiqor diagnose {run.id}")
         warn(f"{run.id} is sealed but not signed: {found.seal.unsigned}\n  → then sign its diagnosis: {fix}")
-
-
-def push_sealed(runs: Sequence[Run], began: str | None = None) -> None:
-    """Push runs that were just sealed or diagnosed in the background, if the user's settings say so, and print that."""
-    from critiqor.cli.settings import has_user_settings
-
-    if has_user_settings():
-        from critiqor.fleet.store.after_seal import push_in_background
-
-        for message, fix in push_in_background(runs, began):
-            say(message if fix is None else f"{message}\n  → {add_runs_dir(fix)}")
 
 
 def warn(message: str) -> None:
@@ -181,6 +170,6 @@ def _explain(error: BaseException) -> _Explanation:
         return _Explanation("the program that reads the output closed the pipe", None, int(ExitCode.ERROR))
     if isinstance(error, OSError):
         message = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
-        return _Explanation(message, file_error_fix(error), int(ExitCode.ERROR))
+        return _Explanation(message, file_error_hint(error), int(ExitCode.ERROR))
     message = f"internal error: {type(error).__name__}: {error}"
     return _Explanation(message, "run it again with `critiqor -v` to see the traceback", int(ExitCode.ERROR))

@@ -70,7 +70,7 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def description(self) -> str:
-        """The headline, and the session that it is about if there are several."""
+        """The headline of a run in the list of runs, and the session that it is about if there are several."""
         return f"{self.headline or ''} ({self.sessions})" if self.sessions else self.headline or ""
 
 

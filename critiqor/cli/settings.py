@@ -106,7 +106,7 @@ def _read_folder(folder: Path) -> dict[str, Any]:
 
 
 def read_channels(policy: Path | None = None) -> list[Channel]:
-    """Return the channels for alerts: those of the user's file, of `critiqor.toml`, and of a policy.
+    """Return the channels for alerts from the same settings files as the defaults of options, and from a policy.
 
     A name that is used twice means the first of them.
     """

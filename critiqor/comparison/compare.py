@@ -11,11 +11,13 @@ from typing import Literal
 
 import msgspec
 
-from critiqor.comparison.causes import CauseGroup, causes_of
-from critiqor.comparison.figures import Figures, diagnose_command, estimate_note, figures_of, session_note, show_command
+from critiqor.comparison.causes import CauseChange, cause_changes
+from critiqor.comparison.commands import diagnose_command, show_command
+from critiqor.comparison.figure_notes import estimate_note, session_note
+from critiqor.comparison.figures import Figures, figures_of, was_profiled
 from critiqor.diagnosis.scoring import RECORDER_TYPES
-from critiqor.model.diagnosis import Diagnosis, OutcomeState, Severity, severity_rank, was_profiled
-from critiqor.model.formatting import counted, list_names
+from critiqor.model.diagnosis import Diagnosis, OutcomeState, severity_rank
+from critiqor.model.formatting import counted
 from critiqor.model.verdict import why_unobserved
 
 Verdict = Literal["better", "worse", "mixed", "no difference", "cannot tell", "cannot be compared"]
@@ -51,30 +53,6 @@ class Differences(msgspec.Struct, frozen=True, kw_only=True):
     model_calls: Difference
     tool_calls: Difference
     wall_ms: Difference
-
-
-class CauseChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One cause before and after."""
-
-    cause: str
-    type: str
-    title: str
-    """Title in the run after the change; if the cause is gone, in the run before it."""
-    severity_before: Severity | None
-    severity_after: Severity | None
-    findings_before: int
-    findings_after: int
-    occurrences_before: int
-    occurrences_after: int
-    sessions_before: list[str] = msgspec.field(default_factory=list)
-    """Names of the sessions with this cause; empty if the run does not have several sessions."""
-    sessions_after: list[str] = msgspec.field(default_factory=list)
-
-    @property
-    def place(self) -> str:
-        """The sessions with this cause, in the run after the change if it is still there; empty if none is named."""
-        sessions = self.sessions_before if self.severity_after is None else self.sessions_after
-        return f"session {list_names(sessions)}" if sessions else ""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,35 +130,6 @@ def _unfinished(runs: list[Diagnosis]) -> list[str]:
 def _unfinished_notes(runs: list[Diagnosis]) -> list[str]:
     names = dict.fromkeys(run.run_id for run in runs)
     return [f"{name} did not finish: its cost and time cover only a part of the task" for name in names]
-
-
-def cause_changes(before: Diagnosis, after: Diagnosis) -> list[CauseChange]:
-    """Return every cause of two diagnoses before and after, most severe first."""
-    first, second = causes_of(before), causes_of(after)
-    changes = [_change(first.get(cause), second.get(cause)) for cause in first.keys() | second.keys()]
-    return sorted(changes, key=lambda change: (_worst_rank(change), change.cause))
-
-
-def _change(before: CauseGroup | None, after: CauseGroup | None) -> CauseChange:
-    latest = after or before
-    assert latest is not None
-    return CauseChange(
-        cause=latest.cause,
-        type=latest.type,
-        title=latest.title,
-        severity_before=before.severity if before else None,
-        severity_after=after.severity if after else None,
-        findings_before=before.findings if before else 0,
-        findings_after=after.findings if after else 0,
-        occurrences_before=before.occurrences if before else 0,
-        occurrences_after=after.occurrences if after else 0,
-        sessions_before=before.sessions if before else [],
-        sessions_after=after.sessions if after else [],
-    )
-
-
-def _worst_rank(change: CauseChange) -> int:
-    return min(severity_rank(severity) for severity in (change.severity_before, change.severity_after) if severity)
 
 
 def _differences(before: Figures, after: Figures, unknown: set[str]) -> Differences:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from critiqor.model.diagnosis import Diagnosis, was_profiled
+from critiqor.model.diagnosis import Diagnosis
 from critiqor.model.formatting import (
     UNKNOWN,
     format_cost,
@@ -12,9 +12,8 @@ from critiqor.model.formatting import (
     format_duration_change,
     format_money,
     format_number,
-    format_trust,
 )
-from critiqor.model.verdict import Verdict, fresh_verdict
+from critiqor.model.verdict import Verdict
 
 FIGURE_LABELS = {
     "trust": "trust",
@@ -61,41 +60,6 @@ def figures_of(diagnosis: Diagnosis) -> Figures:
     )
 
 
-def session_note(diagnosis: Diagnosis) -> str | None:
-    """Return whose trust is among the figures of a run; None if it has not several sessions, or is not proven."""
-    if not diagnosis.has_several_sessions or diagnosis.readiness == "unknown":
-        return None
-    return trust_note(diagnosis.run_id, fresh_verdict(diagnosis))
-
-
-def trust_note(run_id: str, verdict: Verdict) -> str:
-    """Return whose trust is among the figures of a run with several sessions."""
-    return f"{run_id}: trust {format_trust(verdict)}"
-
-
-def estimate_note(diagnosis: Diagnosis) -> str | None:
-    """Return that the cost among the figures of a run is estimated, and from which prices; None if it is not."""
-    cost = diagnosis.cost_analysis
-    if not cost.cost_is_estimated:
-        return None
-    return list_price_note(diagnosis.run_id, cost.list_prices_date)
-
-
-def list_price_note(run_id: str, date: str | None) -> str:
-    """Return that the cost of a run is estimated, and from which prices."""
-    return f"{run_id}: cost is estimated from list prices of {date}"
-
-
-def diagnose_command(run_id: str, placeholder: str | None = None) -> str:
-    """Return the command that diagnoses a run again; a run of a store is named `HOST/RUN`, as no run of a folder is."""
-    return "critiqor fleet diagnose" if "/" in run_id else f"critiqor diagnose {placeholder or run_id}"
-
-
-def show_command(run_id: str) -> str:
-    """Return the command that shows a run, or that fetches it from its store."""
-    return f"critiqor {'pull' if '/' in run_id else 'show'} {run_id}"
-
-
 def format_figure(name: str, value: float | None) -> str:
     """Return a figure of a run with its unit; `name` is a key of `FIGURE_LABELS`."""
     if name == "cost_usd":
@@ -122,3 +86,8 @@ def format_figures(diagnosis: Diagnosis, verdict: Verdict) -> dict[str, str]:
         "cost_usd": format_cost(diagnosis.cost_analysis),
         "wall_ms": format_duration(diagnosis.wall_time_ms),
     }
+
+
+def was_profiled(diagnosis: Diagnosis) -> bool:
+    """Return whether a diagnosis is of a run that was slowed down by deep profiling."""
+    return diagnosis.timeline is not None and diagnosis.timeline.profiled

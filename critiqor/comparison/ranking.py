@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from critiqor.comparison.figures import Figures, diagnose_command, estimate_note, figures_of, session_note
+from critiqor.comparison.commands import diagnose_command
+from critiqor.comparison.figure_notes import estimate_note, session_note
+from critiqor.comparison.figures import Figures, figures_of
 from critiqor.model.formatting import counted, list_names
 from critiqor.model.record import Metadata
 from critiqor.model.report import RunSummary
@@ -47,7 +49,7 @@ class Standing(NamedTuple):
 
     @property
     def percent_worse(self) -> float:
-        """The percentage of the others that are worse; ties count half. At least one must be known."""
+        """The percentage of other runs in the ranking that are worse; ties count half. At least one must be known."""
         return round(100 * (self.worse + self.ties / 2) / self.known, 1)
 
 

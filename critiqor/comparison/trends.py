@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from critiqor.comparison.causes import CauseGroup, causes_of
-from critiqor.comparison.figures import diagnose_command, figures_of
+from critiqor.comparison.commands import diagnose_command
+from critiqor.comparison.figures import figures_of
 from critiqor.model.diagnosis import Diagnosis, Severity, severity_rank
 from critiqor.model.formatting import counted, format_sessions, list_names
 from critiqor.model.report import RunSummary

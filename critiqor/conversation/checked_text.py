@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from critiqor.model import Claim, ClaimStatus
@@ -45,7 +45,7 @@ class Piece(NamedTuple):
 
 
 def worst_first(claims: Iterable[Claim]) -> list[Claim]:
-    """Return claims in the order of their statuses, the worst first."""
+    """Return the claims that were checked in a text in the order of their statuses, the worst first."""
     return sorted(claims, key=lambda claim: STATUSES.index(claim.status))
 
 
@@ -95,3 +95,9 @@ def _joined(claims: Sequence[Claim], length: int) -> list[tuple[int, int, list[C
         else:
             joined.append((start, end, [claim]))
     return joined
+
+
+def numbered_claims(text: str, claims: Sequence[Claim]) -> Iterator[tuple[int, Claim]]:
+    """Yield the claims about a text with their numbers, in the order of the text."""
+    pieces = checked_text(text, claims)
+    return ((number, claim) for number, claim in enumerate((one for piece in pieces for one in piece.claims), 1))

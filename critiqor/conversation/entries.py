@@ -213,7 +213,7 @@ def _call_digest(event: Event) -> str:
 
 
 def tool_arguments(call: Event) -> Any:
-    """Return the arguments of a tool call; None if none were recorded."""
+    """Return the arguments of the tool call of an entry; None if none were recorded."""
     return call.payload.get("arguments", call.payload.get("args"))
 
 
@@ -224,5 +224,5 @@ def is_user_message(event: Event) -> bool:
 
 
 def message_text(event: Event) -> str:
-    """Return the text of a message, in which claims have their places."""
+    """Return the text of a message that is an entry of a conversation."""
     return plain_text(event.payload.get("text"))

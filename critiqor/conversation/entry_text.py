@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from critiqor.conversation.entries import Entry, message_text
 from critiqor.model import Event
 from critiqor.model.formatting import format_duration, format_number
+from critiqor.model.sanitize import excerpt
+
+SPEAKING_ARGUMENTS = ("command", "cmd", "script", "path", "file_path", "url", "query", "pattern", "message", "task")
+"""Arguments that say what a tool call does."""
 
 
 def tool_result(output: Event) -> Any:
-    """Return the result of a tool call; None if none was recorded."""
+    """Return the result that an entry shows for a tool call; None if none was recorded."""
     return output.payload.get("result", output.payload.get("output"))
 
 
@@ -43,3 +48,12 @@ def _reason(payload: dict[str, Any], event: Event | None = None) -> str:
         if isinstance(payload.get(name), str):
             return str(payload[name])
     return "aborted" if payload.get("aborted") is True else ""
+
+
+def call_title(arguments: object) -> str:
+    """Return the text of a tool call on one line: what it does."""
+    if isinstance(arguments, dict):
+        for name in SPEAKING_ARGUMENTS:
+            if isinstance(arguments.get(name), str) and arguments[name]:
+                return excerpt(arguments[name], 160)
+    return "" if arguments in (None, {}) else excerpt(json.dumps(arguments, ensure_ascii=False), 160)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def offline_pages(run: Run) -> Iterator[bytes]:
-    """Yield the dashboard of a run as one HTML file. Its package is slow to import, so this call imports it."""
+    """Import the dashboard, which is slow to import, and yield its pages of a run as one HTML file."""
     from critiqor.dashboard.render import offline
 
     return offline.offline_pages(run)

@@ -2,7 +2,7 @@
 
 from critiqor.exporters.export import SENT_FORMAT, Export, Sending, export_run, send_run
 from critiqor.exporters.formats import Format
-from critiqor.exporters.materials import ExportOptions, load_report
+from critiqor.exporters.gathering import ExportOptions, load_report
 from critiqor.exporters.trace.trace_builder import gather_trace
 
 __all__ = [

@@ -11,9 +11,9 @@ import msgspec
 
 from critiqor import __version__
 from critiqor.errors import CritiqorError, UsageError
+from critiqor.exporters.export_notes import visibility_notes
 from critiqor.exporters.formats import FORMATS, Format, extension_formats, find_format
-from critiqor.exporters.materials import DEFAULT_OPTIONS, ExportOptions, gather, gather_recorded
-from critiqor.exporters.notes import visibility_notes
+from critiqor.exporters.gathering import DEFAULT_OPTIONS, ExportOptions, gather, gather_recorded
 from critiqor.exporters.otlp.collector_address import is_on_this_machine
 from critiqor.privacy.visibility import EXPORT
 from critiqor.run.store import Run
@@ -82,7 +82,7 @@ def export_run(
 
 
 def send_run(run: Run, address: str, options: ExportOptions = DEFAULT_OPTIONS) -> Sending:
-    """Send the spans of a run to a collector, in several requests. Ids are stable, so sending can be repeated."""
+    """Export a run to a collector: send its spans in several requests. Ids are stable, so sending can be repeated."""
     from critiqor.exporters.otlp.endpoint import Endpoint
     from critiqor.exporters.otlp.otlp import requests
 

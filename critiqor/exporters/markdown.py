@@ -22,7 +22,7 @@ from critiqor.model.formatting import (
 from critiqor.model.report import GateResult, RunReport, TimedReport
 from critiqor.model.timeline import TimelineSummary
 from critiqor.model.usage import CostAnalysis
-from critiqor.model.verdict import SESSION_HEADS, session_table
+from critiqor.model.verdict import SESSION_HEADS, verdict_table
 from critiqor.timeline.reports.layout import as_markdown
 from critiqor.timeline.reports.timeline_report import contract_parts
 
@@ -133,7 +133,7 @@ def _facts(run_report: RunReport) -> str:
 
 def _sessions(run_report: RunReport) -> list[str]:
     """Return a table of the sessions, the worst first, if there are several."""
-    sessions = session_table(run_report.diagnosis, run_report.verdict, SHOWN_SESSIONS)
+    sessions = verdict_table(run_report.diagnosis, run_report.verdict, SHOWN_SESSIONS)
     if not sessions.rows:
         return []
     rows = [f"| {' | '.join(escape_markdown(cell, MAX_NAME) for cell in row.cells)} |" for row in sessions.rows]

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from critiqor.exporters.trace.lanes import lay_out, tracks_of
+from critiqor.exporters.trace.lanes import lay_out
 from critiqor.model.sanitize import sanitize
 from critiqor.model.timestamps import iso_from_ms
-from critiqor.model.trace import Counter, Instant, Slice, Trace, Track, label
+from critiqor.model.trace import Counter, Instant, Slice, Trace, Track, label, tracks_of
 
 MAX_PID = (1 << 31) - 1
 """Largest process id: importers store process and thread ids in 32 bits."""

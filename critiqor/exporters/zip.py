@@ -42,18 +42,18 @@ def report(bundle: Bundle) -> Iterator[bytes]:
 
 
 def packed_file(name: str, path: Path, limit: int | None = None) -> BundledFile:
-    """Return a file for a bundle, or its first `limit` bytes; it is read when it is packed."""
+    """Return a file for a ZIP archive, or its first `limit` bytes; it is read when it is packed."""
     size = path.stat().st_size if limit is None else limit
     return BundledFile(name, size, lambda: _pieces(path, size))
 
 
 def packed_json(name: str, document: object) -> BundledFile:
-    """Return a document for a bundle, as indented JSON."""
+    """Return a document for a ZIP archive, as indented JSON."""
     return packed_text(name, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
 
 def packed_text(name: str, content: bytes) -> BundledFile:
-    """Return bytes as a file for a bundle."""
+    """Return bytes as a file for a ZIP archive."""
     return BundledFile(name, len(content), lambda: [content])
 
 

@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def start_sender(runs_dir: Path) -> None:
-    """Start a sender for a runs folder as a process of its own, which this one does not wait for."""
+    """Start this module, which sends the runs of a folder to a store, as a process that nobody waits for."""
     # It must not look like a process of a recorded run.
     environment = {name: value for name, value in os.environ.items() if name != "CRITIQOR_RUN_ID"}
     subprocess.Popen(

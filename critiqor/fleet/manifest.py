@@ -79,7 +79,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stored_name(host: str, run_id: str, seal: str) -> str:
-    """Return the name of a run in a store: `HOST/RUN-DIGEST`."""
+    """Return the name that the manifest of a run has in a store: `HOST/RUN-DIGEST`."""
     return f"{host}/{run_id}-{seal_digits(seal)[:DIGEST_LENGTH]}"
 
 
@@ -111,7 +111,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 
 
 def diagnosis_path(seal: str, rule_set: str) -> str:
-    """Return the name of the object that holds a later diagnosis of sealed evidence.
+    """Return the name of the object that holds a later diagnosis, as manifests have names: by seal and rule set.
 
     Raise `ValueError` if the seal or the rule set cannot be a part of it.
     """
@@ -121,12 +121,12 @@ def diagnosis_path(seal: str, rule_set: str) -> str:
 
 
 def rule_set_order(rule_set: str) -> tuple[int, ...]:
-    """Return a key that sorts rule sets by age, the oldest first; one that is none comes before all others."""
+    """Return a key that sorts the rule sets of manifests by age, the oldest first; one that is none comes first."""
     return tuple(map(int, rule_set.split("."))) if RULE_SET.fullmatch(rule_set) else ()
 
 
 def seal_digits(seal: str) -> str:
-    """Return the hexadecimal digits of a seal. Raise `ValueError` if it is none."""
+    """Return the hexadecimal digits of the seal in a manifest. Raise `ValueError` if it is none."""
     if not _DIGEST.fullmatch(seal):
         raise ValueError(f"{seal!r} is no digest of sealed evidence")
     return seal.removeprefix("sha256:")

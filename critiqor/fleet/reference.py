@@ -41,7 +41,7 @@ def parse_reference(text: str) -> Reference:
 
 
 def find_run(store: FleetStore, reference: Reference) -> Manifest:
-    """Return the manifest of a run. Raise an error if there is none, or if the name means several."""
+    """Return the manifest to which a reference leads. Raise an error if there is none, or if there are several."""
     folder, start = f"manifests/{reference.host}", f"manifests/{reference.host}/{reference.run}-"
     names = [name for name in store.list(folder, after=start) if name.startswith(start)]
     found = [manifest for name in names if reference.names(manifest := store.manifest(name))]

@@ -111,7 +111,7 @@ def required_store(url: str | None = None) -> str:
 
 
 def masked(url: str) -> str:
-    """Return the address of an index without its password and parameters."""
+    """Return the address of an index in the settings without its password and parameters."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

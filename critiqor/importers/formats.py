@@ -143,7 +143,7 @@ def _read_extension(name: str, path: Path, key: bytes) -> Iterator[ImportedTrace
 
 
 def describe_format(name: str) -> str:
-    """Return the description of a format."""
+    """Return the description of a format that can be imported."""
     return FORMATS[name] if name in FORMATS else extension_importers().parts[name].description
 
 

@@ -62,7 +62,7 @@ def as_moment(value: Any) -> int | None:
 
 
 def as_ms(value: Any) -> int | None:
-    """Convert an untyped value that is a time, as `as_moment` does, to milliseconds since 1970."""
+    """Convert an untyped value of an imported file that is a time, as `as_moment` does, to milliseconds since 1970."""
     moment = as_moment(value)
     return None if moment is None else moment // 1_000_000
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
-from critiqor.agentloop.hooks.user_hooks import check_installed_hooks
+from critiqor.agentloop.hooks.registration import check_installed_hooks
 from critiqor.errors import BrokenRecordError, CritiqorError, OpenClawNotFoundError
 from critiqor.exporters.formats import extension_formats
 from critiqor.extensions.detection import run_detectors

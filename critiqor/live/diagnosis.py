@@ -20,7 +20,7 @@ from critiqor.model.diagnosis import severity_rank
 from critiqor.model.sanitize import excerpt
 from critiqor.model.usage import Cost
 from critiqor.policy.contract import Contract
-from critiqor.run.diagnosis import contract_checker
+from critiqor.policy.contracts import contract_checker
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.redaction import Redactor
 from critiqor.timeline import Timing
@@ -163,7 +163,7 @@ def _judgement_of(made: Diagnosis) -> Judgement:
 
 
 def finding_id(finding: Finding) -> str:
-    """Return an id of a finding that stays the same while its recording goes on: of its cause and its session."""
+    """Return an id of a diagnosed finding that stays the same while its recording goes on: of its cause and session."""
     where = "recording" if finding.is_of_recording else f"session {finding.session_key}"
     digest = sha256(f"{finding.cause}\n{where}".encode(errors="replace"))
     return f"{finding.type}-{digest.hexdigest()[:8]}"

@@ -35,7 +35,7 @@ class StreamReport(msgspec.Struct, kw_only=True):
     """Whether no span waits."""
 
     def describe(self, run_id: str, url: str) -> str:
-        """Return it as a sentence without a full stop."""
+        """Return this message of the worker as a sentence without a full stop."""
         sent = f"{self.sent} spans of {run_id} were sent to {url}"
         refused = f", which refused {self.refused} others: {self.refusal}" if self.refused else ""
         if self.is_complete:

@@ -22,8 +22,8 @@ from critiqor.policy.contract import Contract
 from critiqor.policy.limits import Limits
 from critiqor.run.store import Run
 from critiqor.run.tail import Follower, Update
+from critiqor.storage.audit.journal_audit import audit_of
 from critiqor.storage.coverage import CoverageCounter
-from critiqor.storage.seals.evidence_seal import audit_of
 
 MIN_INTERVAL = 1.0
 """Minimum seconds between two verdicts."""

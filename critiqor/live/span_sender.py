@@ -88,7 +88,7 @@ def waiting_runs(paths: SessionPaths) -> list[WaitingRun]:
 
 
 def forget_waiting(run: Run, url: str) -> None:
-    """Forget that spans of a run wait for a collector, because all of them were sent there in another way."""
+    """Forget the spans of a run that a sender would still send to a collector, because all of them were sent there."""
     target = _read_target(run.paths.streams_folder / f"{run.id}.json")
     if target is not None and target.url == url:
         SentSpans(run).end()

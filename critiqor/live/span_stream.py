@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from critiqor import __version__
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.errors import CritiqorError
-from critiqor.exporters.materials import ExportOptions, gather_recorded
+from critiqor.exporters.gathering import ExportOptions, gather_recorded
 from critiqor.exporters.otlp.otlp import Batch
 from critiqor.exporters.otlp.span_builder import SpanBuilder
 from critiqor.live.event_order import EventOrder

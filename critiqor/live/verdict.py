@@ -88,7 +88,7 @@ class LiveSession(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cost(self) -> Cost:
-        """The cost of its model calls."""
+        """The cost of the model calls of a session in the live verdict."""
         return Cost(self.cost_usd, self.cost_is_partial, self.model_calls, self.tokens, self.cost_is_estimated)
 
 
@@ -110,13 +110,13 @@ class LiveLimit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def limit_facts(limit: LiveLimit) -> dict[str, str | None]:
-    """Return what an event in the evidence says about an exceeded limit, besides its text."""
+    """Return what an event in the evidence takes from the verdict on an exceeded limit, besides its text."""
     place = {"session_key": limit.session_key, "agent_run_id": limit.agent_run_id, "event_id": limit.event_id}
     return {"limit": limit.name, **place}
 
 
 def stop_result(failure: str | None) -> str:
-    """Return what became of stopping an agent run, given why that failed, if it did."""
+    """Return what the verdict says about the stop of an agent run, given why that failed, if it did."""
     return "Critiqor had its agent run aborted" if failure is None else f"its agent run was not stopped: {failure}"
 
 
@@ -190,7 +190,7 @@ class LiveFile:
         """The latest verdict; None if there is none."""
 
     def update(self) -> LiveVerdict | None:
-        """Return the latest verdict if it is a new one, else None."""
+        """Return the latest verdict in the file of a run in progress if it is a new one, else None."""
         try:
             found = self._run.paths.live_path(self._run.id).stat()
         except OSError:

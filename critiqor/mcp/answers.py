@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from critiqor.conversation.entries import EntryKind
-from critiqor.model.diagnosis import ClaimKind, ClaimStatus, Readiness, Relation, Severity
+from critiqor.model.diagnosis import ClaimKind, ClaimStatus, Finding, Readiness, Relation, Severity
 from critiqor.model.sanitize import sanitize
 
 MAX_ANSWER = 64 * 1024
@@ -239,3 +239,19 @@ def limited(texts: Iterable[str], count: int, max_length: int = MAX_TEXT) -> Ite
     for text, _ in zip(texts, range(count), strict=False):
         if (marked := untrusted(text, max_length)) is not None:
             yield marked
+
+
+def shown_finding(finding: Finding) -> ShownFinding:
+    """Return a finding as answers show it."""
+    return ShownFinding(
+        finding=finding.id,
+        type=finding.type,
+        severity=finding.severity,
+        confidence=finding.confidence,
+        title=untrusted(finding.title, 300),
+        explanation=untrusted(finding.explanation),
+        recommendation=untrusted(finding.recommendation),
+        session=untrusted(finding.session_key, MAX_NAME),
+        occurrences=finding.occurrences,
+        trust_points=finding.trust_cost,
+    )

@@ -6,7 +6,7 @@ from critiqor.conversation.checked_text import worst_first
 from critiqor.diagnosis.recording import Recording
 from critiqor.errors import UsageError
 from critiqor.mcp.answers import MAX_NAME, CheckedStatement, ShownClaim, page_of, untrusted
-from critiqor.mcp.runs import check_session, is_live
+from critiqor.mcp.visible_runs import check_session, is_live
 from critiqor.model import Event, EventType
 from critiqor.model.diagnosis import Claim, ClaimStatus
 from critiqor.model.event import HOUSEKEEPING

@@ -5,8 +5,8 @@ from __future__ import annotations
 from critiqor.errors import UsageError
 from critiqor.live.diagnosis import LiveDiagnosis
 from critiqor.live.verdict import LiveVerdict
-from critiqor.mcp.answers import MAX_NAME, ShownDiagnosis, ShownFinding, page_of, untrusted
-from critiqor.model.diagnosis import Finding, count_claims
+from critiqor.mcp.answers import ShownDiagnosis, page_of, shown_finding, untrusted
+from critiqor.model.diagnosis import count_claims
 from critiqor.model.sanitize import sanitize_line
 from critiqor.run.view import RunView
 from critiqor.storage.coverage import CoverageCounter
@@ -72,19 +72,3 @@ def _verdict_so_far(view: RunView) -> LiveVerdict:
     for event in view.events():
         diagnosis.observe(event)
     return diagnosis.verdict()
-
-
-def shown_finding(finding: Finding) -> ShownFinding:
-    """Return a finding as clients see it."""
-    return ShownFinding(
-        finding=finding.id,
-        type=finding.type,
-        severity=finding.severity,
-        confidence=finding.confidence,
-        title=untrusted(finding.title, 300),
-        explanation=untrusted(finding.explanation),
-        recommendation=untrusted(finding.recommendation),
-        session=untrusted(finding.session_key, MAX_NAME),
-        occurrences=finding.occurrences,
-        trust_points=finding.trust_cost,
-    )

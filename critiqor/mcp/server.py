@@ -19,7 +19,7 @@ from critiqor.model.sanitize import sanitize_line
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from critiqor.mcp.runs import VisibleRuns
+    from critiqor.mcp.visible_runs import VisibleRuns
 
 _INSTRUCTIONS = (
     "Critiqor records what agents really do. Before you report that something is done, call check_claim with the "

@@ -32,7 +32,7 @@ from critiqor.mcp.answers import (
     page_of,
     untrusted,
 )
-from critiqor.mcp.runs import VisibleRuns, check_session, is_live
+from critiqor.mcp.visible_runs import VisibleRuns, check_session, is_live
 from critiqor.model import Event, EventType
 from critiqor.model.sanitize import sanitize_line
 from critiqor.run.view import RunView
@@ -63,7 +63,7 @@ class ListRuns(_Arguments, frozen=True):
     limit: _Limit = 20
 
     def answer(self, runs: VisibleRuns) -> Page[ListedRun]:
-        """Return a page of the list."""
+        """Answer the tool with a page of the list of runs."""
         return page_of(runs.listed(), self.offset, self.limit)
 
 
@@ -75,7 +75,7 @@ class GetDiagnosis(_Arguments, frozen=True):
     limit: _Limit = 10
 
     def answer(self, runs: VisibleRuns) -> object:
-        """Return the verdict with a page of findings."""
+        """Answer the tool with the verdict and a page of findings."""
         from critiqor.mcp.diagnoses import shown_diagnosis
 
         return shown_diagnosis(runs.open(self.run), self.offset, self.limit)
@@ -90,8 +90,8 @@ class ExplainFinding(_Arguments, frozen=True):
     ] = None
 
     def answer(self, runs: VisibleRuns) -> ShownExplanation:
-        """Return the finding with its causal chain and its evidence."""
-        from critiqor.mcp.diagnoses import shown_finding
+        """Answer the tool with the finding, its causal chain and its evidence."""
+        from critiqor.mcp.answers import shown_finding
         from critiqor.run.explanation import explain_finding
 
         view = runs.open(self.run)
@@ -120,7 +120,7 @@ class GetConversation(_Arguments, frozen=True):
     limit: _Limit = 20
 
     def answer(self, runs: VisibleRuns) -> ShownEntries:
-        """Return a page of the conversation."""
+        """Answer the tool with a page of the conversation."""
         view = runs.open(self.run)
         entries = page_of(_conversation(view, self.session), self.offset, self.limit)
         if self.session is not None and not entries.entries:
@@ -140,7 +140,7 @@ class SearchEvents(_Arguments, frozen=True):
     limit: _Limit = 20
 
     def answer(self, runs: VisibleRuns) -> ShownEntries:
-        """Return a page of matching events."""
+        """Answer the tool with a page of matching events."""
         from critiqor.dashboard.data.event_index import EventFilter
 
         wanted = EventFilter(event_type=self.event_type, tool_name=self.tool_name, status=self.status, text=self.text)
@@ -158,8 +158,9 @@ class CompareRuns(_Arguments, frozen=True):
     after: _RunName
 
     def answer(self, runs: VisibleRuns) -> ShownComparison:
-        """Return the comparison."""
-        from critiqor.comparison.compare import CauseChange, compare
+        """Answer the tool with the comparison."""
+        from critiqor.comparison.causes import CauseChange
+        from critiqor.comparison.compare import compare
 
         views = [runs.open(name) for name in (self.before, self.after)]
         first, second = (view.require_diagnosis() for view in views)
@@ -196,7 +197,7 @@ class VerifyRun(_Arguments, frozen=True):
     run: _OptionalRun = None
 
     def answer(self, runs: VisibleRuns) -> ShownVerification:
-        """Return the result of every check."""
+        """Answer the tool with the result of every check."""
         view = runs.open(self.run)
         found = view.verify()
         return ShownVerification(
@@ -224,7 +225,7 @@ class CheckClaim(_Arguments, frozen=True):
     ] = None
 
     def answer(self, runs: VisibleRuns) -> CheckedStatement:
-        """Return the status of the sentence and of each claim in it."""
+        """Answer the tool with the status of the sentence and of each claim in it."""
         from critiqor.mcp.claims import check_statement
 
         return check_statement(runs.open(self.run), self.claim, self.session)

@@ -80,7 +80,7 @@ class DetectorRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def problem(self) -> str | None:
-        """What the diagnosis says went wrong with a detector, with its name and package; None if nothing did."""
+        """What the diagnosis of a run says went wrong with a detector of an extension; None if nothing did."""
         if self.state == "ok":
             return None
         return f"detector {self.detector} of {self.package} {self.version} {self.state}: {self.reason}"
@@ -164,7 +164,7 @@ class FailureAnalysis(msgspec.Struct, frozen=True):
         return [finding for finding in self.findings if finding.extension is None]
 
     def describe_hidden(self, shown: int) -> str | None:
-        """Return a text for the findings after the first `shown` ones; None if there are none."""
+        """Return how many findings of a diagnosis follow the first `shown` ones, as a text; None if there are none."""
         hidden = self.findings[shown:]
         if not hidden:
             return None
@@ -393,7 +393,7 @@ class ContractResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def holds(self) -> bool:
-        """Whether it is known not to be violated."""
+        """Whether the diagnosis knows that the contract is not violated."""
         return not self.violations and not self.not_evaluated
 
     @property
@@ -503,8 +503,3 @@ class BriefDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
     def has_several_sessions(self) -> bool:
         """Whether the recording has more than one session."""
         return len(self.sessions) > 1
-
-
-def was_profiled(diagnosis: Diagnosis) -> bool:
-    """Return whether a diagnosis is of a run that was slowed down by deep profiling."""
-    return diagnosis.timeline is not None and diagnosis.timeline.profiled

@@ -195,7 +195,7 @@ def format_claims(claims: Iterable[Claim]) -> str | None:
 
 
 def format_judged(diagnosis: Diagnosis) -> dict[str, str]:
-    """Return whether the `task` was done, and how many `claims` hold, without what is unknown."""
+    """Format whether the `task` was done, and how many `claims` hold, as texts; what is unknown is left out."""
     facts = {"task": format_task(diagnosis.outcome.task), "claims": format_claims(diagnosis.claims)}
     return {label: text for label, text in facts.items() if text is not None}
 

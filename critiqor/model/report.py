@@ -92,7 +92,7 @@ class GateResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def checked(self) -> str:
-        """Which parts of the run were checked, and which were not, in one line."""
+        """A line for reports: which parts of the run were checked, and which were not."""
         named = {"passed": "", "failed": " (failed)"}
         done = [f"{check.name}{named[check.state]}" for check in self.checks if check.state in named]
         rest = [check.name for check in self.checks if check.state not in named]

@@ -90,7 +90,7 @@ def sanitize_for_page(text: str) -> str:
 
 
 def excerpt(text: str, max_length: int = MAX_EXCERPT) -> str:
-    """Return the beginning of a text on one line, not sanitized: sanitize it before printing it.
+    """Return the beginning of an untrusted text on one line. It is not sanitized: do that before printing it.
 
     Characters other than whitespace are unchanged, so that detectors can match them.
     """

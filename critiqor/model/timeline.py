@@ -393,6 +393,6 @@ def line_id(line: int) -> str:
 
 
 def line_of_id(identifier: str) -> int | None:
-    """Return the number of the timeline's line with this id; None for an event id."""
+    """Return the number of the line of a timeline that an id in a diagnosis names; None for an event id."""
     found = _LINE_ID.fullmatch(identifier)
     return int(found[1]) if found else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeGuard
 
 import msgspec
 
@@ -127,5 +127,24 @@ class Trace(msgspec.Struct, kw_only=True):
 
 
 def label(text: str) -> str:
-    """Return an untrusted text as a name or fact of a trace: sanitized, on one line, of bounded length."""
+    """Return an untrusted text for a slice or instant of a `Trace`: sanitized, on one line, of bounded length."""
     return sanitize(text, max_length=MAX_TEXT)
+
+
+def is_retry(part: Part) -> TypeGuard[Slice | Instant]:
+    """Return whether a part is a retry: another attempt of an agent run, or of a request that its provider refused."""
+    if isinstance(part, Slice) and part.category == "agent":
+        attempt = part.facts.get("attempt")
+        return isinstance(attempt, int | float) and attempt > 1
+    return isinstance(part, Instant) and part.category == "event" and part.name == "provider_retry"
+
+
+def tracks_of(trace: Trace) -> dict[Track, list[Slice]]:
+    """Return the slices of each track, in the order of the processes; a track may have only instants."""
+    tracks: dict[Track, list[Slice]] = {}
+    for instant in trace.instants:
+        tracks.setdefault(instant.track, [])
+    for slice_ in trace.slices:
+        tracks.setdefault(slice_.track, []).append(slice_)
+    places = {process.pid: place for place, process in enumerate(trace.processes)}
+    return dict(sorted(tracks.items(), key=lambda item: places[item[0].pid]))

@@ -122,7 +122,7 @@ class CostAnalysis(Usage, kw_only=True):
 
     @property
     def unknown_cost(self) -> str | None:
-        """Why the usage does not give the whole cost; None where it does."""
+        """Why the usage of the models does not give the whole cost; None where it does."""
         if reason := super().unknown_cost:
             return reason
         unpriced = [used.model or "a model" for used in self.per_model if used.cost_usd is None and used.total_tokens]

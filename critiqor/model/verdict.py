@@ -73,7 +73,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The worst session, whose trust it is, and how the others are judged; null if there are not several."""
 
 
-class SessionRow(NamedTuple):
+class SessionVerdictRow(NamedTuple):
     """The verdict on one session as outputs show it, in columns."""
 
     name: str
@@ -92,17 +92,17 @@ class SessionRow(NamedTuple):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The texts of a session's row in the table of verdicts, in the order of `SESSION_HEADS`."""
+        """The texts of the verdict on a session as a row of the table, in the order of `SESSION_HEADS`."""
         return (self.name, self.trust, self.readiness, self.task, self.cost, self.agent_runs, self.findings)
 
 
 SESSION_HEADS = ("session", "trust", "verdict", "task", "cost", "agent runs", "findings")
 
 
-class SessionTable(NamedTuple):
+class VerdictTable(NamedTuple):
     """The sessions of a recording, the worst first; no rows if there are not several."""
 
-    rows: list[SessionRow]
+    rows: list[SessionVerdictRow]
     more: str | None
     """How many others there are, and how they are judged; None if there are none."""
 
@@ -141,10 +141,10 @@ def why_unobserved(diagnosis: Diagnosis) -> str:
     return "no agent run took place" if "inspection_incomplete:idle" in causes else "the agent was not observed"
 
 
-def session_table(diagnosis: Diagnosis, verdict: Verdict, max_rows: int | None = None) -> SessionTable:
-    """Return the table of verdicts: one on every session, or on the first `max_rows` ones."""
+def verdict_table(diagnosis: Diagnosis, verdict: Verdict, max_rows: int | None = None) -> VerdictTable:
+    """Return the table of the verdicts on sessions: on every one, or on the first `max_rows` ones."""
     if not diagnosis.has_several_sessions:
-        return SessionTable([], None)
+        return VerdictTable([], None)
     hidden = diagnosis.sessions[max_rows:] if max_rows is not None else []
     more = Counter(session.readiness for session in hidden) + Counter(diagnosis.sessions_left_out)
     rows = []
@@ -152,7 +152,7 @@ def session_table(diagnosis: Diagnosis, verdict: Verdict, max_rows: int | None =
         # The trust of a session is as little proven as that of the run.
         trust = None if verdict.trust is None else session.trust_score
         rows.append(
-            SessionRow(
+            SessionVerdictRow(
                 name=format_session(session.session_key),
                 trust=format_number(trust),
                 readiness=session.readiness,
@@ -166,7 +166,7 @@ def session_table(diagnosis: Diagnosis, verdict: Verdict, max_rows: int | None =
             )
         )
     text = f"and {counted(more.total(), 'more session')}: {format_readiness_counts(more)}" if more else None
-    return SessionTable(rows, text)
+    return VerdictTable(rows, text)
 
 
 def fresh_verdict(diagnosis: Diagnosis) -> Verdict:

@@ -141,18 +141,18 @@ def alerts_of(diagnosis: Diagnosis, head: RunHead) -> list[Alert]:
 
 
 def alert_message(alert: Alert, now_ms: int) -> Message:
-    """Return the message that carries one alert."""
+    """Return one alert as a message, which is not rendered yet."""
     return _message(alert.idempotency_key, "alert", now_ms, [alert])
 
 
 def summary_message(alerts: list[Alert], now_ms: int) -> Message:
-    """Return one message for several alerts, without their texts, of which there would be too many."""
+    """Return several alerts as one message, without their texts, of which there would be too many."""
     key = _key("summary", *(alert.idempotency_key for alert in alerts))
     return _message(key, "summary", now_ms, without_texts(alerts))
 
 
 def trial_message(now_ms: int) -> Message:
-    """Return a message without an alert, with which a user tests a channel."""
+    """Return a message that has no alert, with which a user tests a channel."""
     return _message(_key("test", socket.gethostname(), str(now_ms)), "test", now_ms, [])
 
 

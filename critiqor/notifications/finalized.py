@@ -44,7 +44,7 @@ def announce_expected(notifier: Notifier, complete_command: Callable[[str], str]
 
 
 def forget_deleted_runs(notifier: Notifier) -> None:
-    """Forget the alerts of runs that were deleted."""
+    """Forget the alerts of finalized runs that were deleted."""
     runs_dir = notifier.paths.runs_dir
     for channel in notifier.channels:
         # A run without a record can be recovered while its folder is there.

@@ -36,7 +36,7 @@ class Line(NamedTuple):
 
 
 def describe(message: Message) -> Line:
-    """Return the parts of the description of a message."""
+    """Return the parts from which the text of an alert is rendered."""
     if message.kind == "test":
         what, meaning = "Test of a channel for alerts", "No action is needed."
         return Line(what, [f"host {message.host}"], meaning, [], "critiqor notify test")
@@ -66,7 +66,7 @@ def _places(alert: Alert, message: Message) -> list[str]:
 
 
 def text_line(message: Message) -> str:
-    """Return a message as one line, with the command to type on a second one."""
+    """Render the message of an alert as one line, with the command to type on a second one."""
     line = describe(message)
     texts = "".join(f" {text[:MAX_QUOTED]}" for text in line.texts)
     return sanitize_for_terminal(f"{line.what} ({', '.join(line.places)}): {line.meaning}{texts}\n  → {line.command}")

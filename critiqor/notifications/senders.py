@@ -73,7 +73,7 @@ class Sender:
         self.close()
 
     def close(self) -> None:
-        """Close the connection, if there is one."""
+        """Close the connection to the channel, if there is one."""
         if self._client is not None:
             self._client.close()
 

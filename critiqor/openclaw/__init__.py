@@ -24,12 +24,13 @@ from critiqor.openclaw.command_line import (
     container_of,
     is_detached_exec,
     profile_of,
+    runs_gateway,
     writes_configuration,
 )
 from critiqor.openclaw.command_runner import OpenClawCommands
 from critiqor.openclaw.configuration import ConfigurationFile, locate_configuration
 from critiqor.openclaw.environment import Diagnostics, profiling_environment, timeline_diagnostics
-from critiqor.openclaw.gateway_calls import GatewayCalls, client_environment, runs_gateway
+from critiqor.openclaw.gateway_calls import GatewayCalls, client_environment
 from critiqor.openclaw.installation import (
     Installation,
     find_openclaw,

@@ -103,7 +103,7 @@ class AttachmentPlan(msgspec.Struct, frozen=True):
 
     @property
     def patch(self) -> dict[str, Any]:
-        """The settings as input of `config patch`."""
+        """The settings of the attachment, as input of `openclaw config patch`."""
         return as_patch({setting.keys: setting.after for setting in self.settings})
 
 

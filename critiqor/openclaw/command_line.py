@@ -167,3 +167,8 @@ def _is_value(following: Sequence[str]) -> bool:
     if not following or not following[0]:
         return False
     return not following[0].startswith("-") or bool(_NEGATIVE_NUMBER.fullmatch(following[0]))
+
+
+def runs_gateway(arguments: Sequence[str]) -> bool:
+    """Return whether OpenClaw with these arguments is a gateway, which serves several sessions."""
+    return command_words(arguments)[:1] == ("gateway",)

@@ -10,7 +10,7 @@ Keys = tuple[str, ...]
 
 
 def setting_at(document: Any, keys: Keys) -> Any:
-    """Return the setting at these keys of a configuration; None if it is not set."""
+    """Return the setting that a patch with these keys would change; None if it is not set."""
     for key in keys:
         document = document.get(key) if isinstance(document, dict) else None
     return document

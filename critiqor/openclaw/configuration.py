@@ -81,7 +81,7 @@ def locate_configuration(arguments: Sequence[str], environment: Mapping[str, str
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """Read a configuration file with all its includes. Raise `UsageError` if OpenClaw would reject it too."""
+    """Read a configuration file of OpenClaw with its includes. Raise `UsageError` if OpenClaw would reject it too."""
     try:
         document = _read_with_includes(path, (absolute_path(str(path)),))
     except _UnreadableError as error:

@@ -56,7 +56,7 @@ def timeline_diagnostics(environment: Mapping[str, str], *, run_id: str, agent_i
 
 
 def profiling_environment(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return environment variables that make every Node process of OpenClaw write its profiles into a folder.
+    """Return the environment variables of OpenClaw that make every Node process write its profiles into a folder.
 
     The user's NODE_OPTIONS are kept; if two options conflict, Node uses the last one.
     """

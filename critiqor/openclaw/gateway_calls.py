@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 
 from critiqor.model.sanitize import remove_escape_sequences, sanitize_line
-from critiqor.openclaw.command_line import command_words
 from critiqor.openclaw.configuration import locate_configuration
 from critiqor.openclaw.installation import Installation
 
@@ -41,13 +40,8 @@ class _ClientAnswer(msgspec.Struct):
     result: _Answer | None = None
 
 
-def runs_gateway(arguments: Sequence[str]) -> bool:
-    """Return whether OpenClaw with these arguments is a gateway, which serves several sessions."""
-    return command_words(arguments)[:1] == ("gateway",)
-
-
 def client_environment(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for clients of a gateway that was launched with these arguments."""
+    """Return the environment for the commands that call a gateway, which was launched with these arguments."""
     found = {name: value for name, value in environment.items() if name not in _MARKS}
     for word, following in pairwise((*arguments, "")):
         option, equals, value = word.partition("=")

@@ -61,7 +61,10 @@ def plugin_digest() -> str:
 
 
 def read_plugin_policy(path: Path) -> PluginPolicy:
-    """Read whether a configuration file allows the recorder plugin. Never raises: see `PluginPolicy.problem`."""
+    """Return what a configuration file says about the recorder plugin: whether it may be loaded.
+
+    Never raises: see `PluginPolicy.problem`.
+    """
     try:
         document = read_document(path)
     except UsageError as error:

@@ -6,7 +6,7 @@ An expression that cannot be evaluated on an event, because a key is missing, is
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -242,3 +242,18 @@ def _demand(contract: Contract) -> str:
             return f"{call} at most {given['times']} times."
     holds = f"`{excerpt(given['holds'], 200)}`"
     return f"{call} only if {holds}" + (f", where first is the last {other}." if given.get("last") else ".")
+
+
+def contract_checker(contracts: Sequence[Contract]) -> ContractChecker | None:
+    """Return the detector that checks contracts on the events of a recording; None without contracts."""
+    return ContractChecker(contracts) if contracts else None
+
+
+def evaluate_contracts(events: Iterable[Event], contracts: Sequence[Contract]) -> list[ContractResult]:
+    """Return what becomes of contracts on the events of a recording."""
+    checker = contract_checker(contracts)
+    if checker is None:
+        return []
+    for event in events:
+        checker.observe(event)
+    return checker.results()

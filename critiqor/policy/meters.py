@@ -102,7 +102,7 @@ class Streaks:
         return count
 
     def add_result(self, call: OpenCall, mark: bytes) -> None:
-        """Add the result of a call: another one than the last time, or the first one, is news."""
+        """Count the result of a call: another one than the last time, or the first one, ends a streak of repeats."""
         if self._results.pop(call.same_call, None) != mark:
             self._repeats.clear()
         self._results[call.same_call] = mark

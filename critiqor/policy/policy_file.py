@@ -134,7 +134,7 @@ def parse_policy_tables(content: bytes) -> Policy:
 
 
 def check_contracts(contracts: tuple[Contract, ...]) -> None:
-    """Check contracts that are not in a policy file. Raises `PolicyError` if one is invalid."""
+    """Check contracts of another file by the rules of a policy file. Raises `PolicyError` if one is invalid."""
     try:
         _check_contracts(contracts)
     except _Mistake as mistake:
@@ -209,19 +209,19 @@ def _located(mistake: _Mistake, content: bytes, form: Literal["toml", "json"]) -
 
 
 def given_rules(policy: Policy) -> list[str]:
-    """Return the rules of the gate that a policy has. A limit of 0 is a rule; `false` and an empty list are not."""
+    """Return the rules that a policy file sets. A limit of 0 is a rule; `false` and an empty list are not."""
     limits = ((rule, getattr(policy, rule)) for rule in RULES)
     return [rule for rule, limit in limits if limit is not None and limit is not False and limit != ()]
 
 
 def is_counted(policy: Policy, package: str) -> bool:
-    """Return whether the findings of an extension count."""
+    """Return whether a policy lists an extension as one whose findings count."""
     counted = map(normalized, policy.count_extensions)
     return ALL_EXTENSIONS in policy.count_extensions or normalized(package) in counted
 
 
 def normalized(package: str) -> str:
-    """Return the name of a package as package indexes compare it."""
+    """Return the name of a package in a policy as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", package).lower()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from critiqor.model import Coverage, Event
 from critiqor.model.evidence import RecorderFacts
 from critiqor.privacy import replacements
-from critiqor.privacy.replacements import WITHHELD, anonymous_name
+from critiqor.privacy.replacements import WITHHELD, Aliases, anonymous_name
 
 _NUMBERS = (
     *("requestPayloadBytes", "timeToFirstByteMs", "contextTokenBudget", "exit_code", "exitCode", "attempt", "turn"),
@@ -35,22 +35,6 @@ _DAMAGE_AND_SECRET_KINDS = """
 """
 _KINDS = frozenset(_DAMAGE_AND_SECRET_KINDS.split())
 _CALLS = {"callId": "request", "parent_tool_call_id": "call"}
-
-
-class Aliases:
-    """Replaces the ids of one run with numbered names, so that events with the same id can still be recognized."""
-
-    def __init__(self) -> None:
-        self._aliases: dict[tuple[str, str], str] = {}
-        self._counts: dict[str, int] = {}
-
-    def of(self, kind: str, name: str) -> str:
-        """Return the alias of an id; the same id always gets the same alias."""
-        alias = self._aliases.get((kind, name))
-        if alias is None:
-            self._counts[kind] = number = self._counts.get(kind, 0) + 1
-            alias = self._aliases[kind, name] = f"{kind}_{number}"
-        return alias
 
 
 def anonymous_event(event: Event, aliases: Aliases | None = None) -> Event:

@@ -107,5 +107,21 @@ def cited(name: str) -> str:
 
 
 def failure_title(kind: str) -> str:
-    """Return a failure type of Critiqor as a title that identifies no run, or the replacement for other types."""
+    """Return the replacement for the title of a failure type, which identifies no run."""
     return failure_type(kind).replace("_", " ").capitalize()
+
+
+class Aliases:
+    """Replaces the ids of one run with numbered names, so that events with the same id can still be recognized."""
+
+    def __init__(self) -> None:
+        self._aliases: dict[tuple[str, str], str] = {}
+        self._counts: dict[str, int] = {}
+
+    def of(self, kind: str, name: str) -> str:
+        """Return the alias that replaces an id; the same id always gets the same alias."""
+        alias = self._aliases.get((kind, name))
+        if alias is None:
+            self._counts[kind] = number = self._counts.get(kind, 0) + 1
+            alias = self._aliases[kind, name] = f"{kind}_{number}"
+        return alias

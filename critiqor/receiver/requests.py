@@ -12,8 +12,9 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from critiqor.exporters.otlp.protobuf import bytes_field
+from critiqor.importers.otel.attributes import attributes_of
 from critiqor.importers.otel.protobuf import fields, parse_request, resource_attributes
-from critiqor.importers.otel.records import Span, attributes_of, find_spans
+from critiqor.importers.otel.records import Span, find_spans
 from critiqor.importers.otel.traces import OWN_TRACES
 from critiqor.importers.values import as_object
 
@@ -101,7 +102,7 @@ def split_request(body: bytes, form: Form) -> Split:
 
 
 def spans_of(data: bytes, form: str) -> Iterator[Span]:
-    """Yield the spans of a piece. Raise `ValueError` if it cannot be decoded."""
+    """Yield the spans of a request, or of a piece of it. Raise `ValueError` if it cannot be decoded."""
     yield from find_spans(parse_request(data) if form == "protobuf" else msgspec.json.decode(data))
 
 

@@ -26,27 +26,27 @@ from critiqor.openclaw import (
     runs_gateway,
 )
 from critiqor.recording.backend_transcripts import complete_recording
-from critiqor.recording.live_worker import LiveWorker
-from critiqor.recording.monitor_options import (
+from critiqor.recording.launch import (
     DEFAULT_ARGUMENTS,
     Announce,
     Launch,
     MonitorOptions,
     MonitorResult,
     check_can_be_recorded,
-    describe_end,
     prepare_launch,
-    prints_plainly,
     recorder_environment,
 )
-from critiqor.recording.output import OutputCapture, kept_text
+from critiqor.recording.live_worker import LiveWorker
+from critiqor.recording.output import OutputCapture, kept_text, prints_plainly
 from critiqor.recording.recorder_watch import RecorderWatch
 from critiqor.recording.resources import ResourceSampler
 from critiqor.recording.run_witness import RunWitness
 from critiqor.recording.segments.monitored import MonitoredSegments, SegmentParts
+from critiqor.recording.stop import describe_left
 from critiqor.recording.supervisor import ChildEnd, Supervisor
 from critiqor.recording.user_commands import TERMINAL_COMMANDS, UserCommand, UserCommandWatch
-from critiqor.run.lifecycle import abort, append_lifecycle_event, refresh_live_document, start_session
+from critiqor.run.lifecycle import abort, append_lifecycle_event, start_session
+from critiqor.run.recovery import refresh_live_document
 from critiqor.run.segments.cutter import SegmentCutter
 from critiqor.run.store import Run, RunStore
 
@@ -381,3 +381,17 @@ class _MonitoredRun:
 
 
 __all__ = ["DEFAULT_ARGUMENTS", "MonitorOptions", "MonitorResult", "monitor_openclaw", "recorder_environment"]
+
+
+def describe_end(end: ChildEnd, options: MonitorOptions, exceeded: LiveLimit | None) -> str:
+    """Return how a monitored OpenClaw ended, as a sentence without a full stop."""
+    if end.reason == "timeout":
+        limit = f"{options.timeout:g} seconds"
+        return f"Critiqor ended OpenClaw after the timeout of {limit} (exit code {end.exit_code})"
+    if end.reason == "limit" and exceeded is not None:
+        return f"Critiqor ended OpenClaw because of {exceeded.text} (exit code {end.exit_code})"
+    ended = f"OpenClaw ended with exit code {end.exit_code}"
+    if not end.left_running:
+        return ended
+    pids = " ".join(str(process.pid) for process in end.left_running)
+    return f"{ended}, but {describe_left(end.left_running)}; to stop them: kill {pids}"

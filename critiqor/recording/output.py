@@ -22,6 +22,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import IO, NamedTuple
 
+from critiqor.openclaw import command_words
+
 MAX_KEPT = 1 << 16
 """Bytes of the output that are kept: the last ones."""
 MARGIN = 1 << 14
@@ -240,3 +242,16 @@ def _run(arguments: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     _run(sys.argv[1:])
+
+PLAIN_COMMANDS = frozenset({"agent", "gateway"})
+"""Commands of OpenClaw that run agents without a full-screen UI."""
+
+
+def prints_plainly(arguments: tuple[str, ...], output: IO[bytes] | None) -> bool:
+    """Return whether the output of OpenClaw with these arguments can be kept, because it draws no full-screen UI.
+
+    A command that is not known may ask questions on a terminal, which is then left alone.
+    """
+    if output is not None or not (os.isatty(1) or os.isatty(2)):
+        return True
+    return bool(PLAIN_COMMANDS.intersection(command_words(arguments)[:1]))

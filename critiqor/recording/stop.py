@@ -72,7 +72,7 @@ def find_agent_processes(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -
 
 
 def describe_running(agent: AgentProcesses) -> str:
-    """Return which processes of a run are still running, as a clause."""
+    """Return which processes of a run there are to stop, as a clause."""
     if agent.is_launched:
         return f"OpenClaw (pid {agent.pid}) is still running"
     left = describe_left(left_processes(agent.processes))
@@ -80,7 +80,7 @@ def describe_running(agent: AgentProcesses) -> str:
 
 
 def describe_left(left: Sequence[LeftProcess]) -> str:
-    """Return which processes outlive the launched one, with pids and names, as a clause."""
+    """Return which processes are left to be stopped after the launched one has ended, as a clause."""
     names = list_names(f"{process.pid} ({sanitize(process.name)})" for process in left)
     are = "process that it started is" if len(left) == 1 else "processes that it started are"
     return f"{len(left)} {are} still running: {names}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -35,11 +35,11 @@ from critiqor.model.event import place_of
 from critiqor.model.formatting import format_sessions
 from critiqor.model.verdict import Check
 from critiqor.policy.contract import Contract
-from critiqor.policy.contracts import ContractChecker
+from critiqor.policy.contracts import contract_checker, evaluate_contracts
 from critiqor.run.finalization import seal_aborted
 from critiqor.run.importing import import_facts
 from critiqor.run.segments.carried import read_sealed_carried
-from critiqor.run.store import DEFAULT_RUNS_DIR, Run, RunStore
+from critiqor.run.store import Run
 from critiqor.storage import exclusive
 from critiqor.storage import run_record as records
 from critiqor.storage.coverage import CoverageCounter
@@ -146,28 +146,13 @@ class RunDiagnosis:
         return add_extensions(diagnosis, run_detectors(extensions, evidence, self._events))
 
 
-def contract_checker(contracts: Sequence[Contract]) -> ContractChecker | None:
-    """Return the detector that checks contracts on the events of a recording; None without contracts."""
-    return ContractChecker(contracts) if contracts else None
-
-
-def check_contracts(events: Iterable[Event], contracts: Sequence[Contract]) -> list[ContractResult]:
-    """Return what becomes of contracts on the events of a recording."""
-    checker = contract_checker(contracts)
-    if checker is None:
-        return []
-    for event in events:
-        checker.observe(event)
-    return checker.results()
-
-
 def contract_results(run: Run, diagnosis: Diagnosis, contracts: Sequence[Contract]) -> list[ContractResult]:
-    """Return what becomes of contracts on a run: from its diagnosis if it was made with them, else from its events."""
+    """Return the results of contracts in the diagnosis of a run, if it was made with them; else those of its events."""
     known = {msgspec.json.encode(each.definition): each for each in diagnosis.contracts}
     wanted = [msgspec.json.encode(contract) for contract in contracts]
     if all(each in known for each in wanted):
         return [known[each] for each in wanted]
-    return check_contracts(run.events(), contracts)
+    return evaluate_contracts(run.events(), contracts)
 
 
 def _stored_contracts(diagnosis: Diagnosis) -> list[Contract]:
@@ -178,17 +163,6 @@ def _stored_contracts(diagnosis: Diagnosis) -> list[Contract]:
     except ValueError:
         return []
     return contracts
-
-
-def diagnose_run(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
-    """Diagnose a run again from its sealed evidence, which is not changed. An aborted run is sealed first."""
-    return cast("dict[str, Any]", msgspec.to_builtins(diagnose(RunStore(runs_dir).run(run_id))))
-
-
-def load_diagnosis(run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> dict[str, Any]:
-    """Return the diagnosis of a run that was saved last, as a dictionary; `diagnose_run` makes a new one."""
-    paths = RunStore(runs_dir).paths
-    return cast("dict[str, Any]", msgspec.to_builtins(records.load_diagnosis(paths, run_id)))
 
 
 def diagnose(run: Run, contracts: Sequence[Contract] | None = None) -> Diagnosis:
@@ -327,7 +301,7 @@ def _diagnose_events(
 
 
 def diagnose_trace(trace: ImportedTrace, digest: str = "", contracts: Sequence[Contract] = ()) -> Diagnosis:
-    """Diagnose a trace from another recorder, or from another runs folder. Nothing is written."""
+    """Diagnose events that are no run of this folder: a trace from another recorder or folder. Nothing is written."""
     if trace.coverage is not None:
         return _diagnose_events(trace.trace_id, digest, trace.events, trace.coverage, contracts)
     counter = CoverageCounter()
@@ -339,7 +313,7 @@ def diagnose_trace(trace: ImportedTrace, digest: str = "", contracts: Sequence[C
 
 
 def trace_verdict(trace: ImportedTrace, contracts: Sequence[Contract] = ()) -> TraceVerdict:
-    """Diagnose a trace from another recorder in one line, citing its events by their numbers. Nothing is written."""
+    """Diagnose such a trace in one line, citing its events by their numbers. Nothing is written."""
     diagnosis = diagnose_trace(trace, contracts=contracts)
     findings = [
         TraceFinding(

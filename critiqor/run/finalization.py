@@ -106,7 +106,7 @@ def _fix_end(run: Run) -> None:
 
 
 def start_finalizing(run: Run | None, store: RunStore, slot: str | None = None) -> Run:
-    """Set a session (default: the active one) to FINALIZING, unless it is FINALIZING or COMPLETED. Return its run."""
+    """Begin to finalize a session (default: the active one), unless it is FINALIZING or COMPLETED. Return its run."""
     paths = store.paths
     with exclusive(paths.lock_path):
         run = run or store.run(active_run_id(paths, "finalize", slot))

@@ -83,7 +83,7 @@ class IntegrityCache:
 
 
 def file_states(run: Run) -> tuple[FileState | None, ...]:
-    """Return the states of the files that decide how a run is shown: record, visibility, evidence, and so on."""
+    """Return the states of the files on which the integrity of a run depends, such as record and evidence."""
     return tuple(map(_state, _state_paths(run)))
 
 

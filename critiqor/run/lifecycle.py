@@ -23,7 +23,7 @@ from critiqor.run.owner import this_process
 from critiqor.run.store import Run, RunStore
 from critiqor.storage import exclusive, write_bytes
 from critiqor.storage import run_record as records
-from critiqor.storage.session_document import empty_document, write_live_document
+from critiqor.storage.session_document import empty_document
 
 
 def start_session(
@@ -77,15 +77,6 @@ def abort(run: Run | None, store: RunStore, reason: str, slot: str | None = None
             records.save(paths, record)
         free_slot(paths, record)
     return record
-
-
-def refresh_live_document(run: Run) -> None:
-    """Update session.json of an unsealed run from its journal, after its recorder was killed."""
-    paths = run.paths
-    # A finalize takes this lock before it locks session.json permanently.
-    with exclusive(paths.finalize_lock_path(run.id)):
-        if paths.journal_path(run.id).exists() and not paths.session_lock_path(run.id).exists():
-            write_live_document(paths, run.id)
 
 
 def _filtered(event: Mapping[str, Any], run: Run) -> dict[str, Any]:

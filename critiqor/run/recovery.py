@@ -27,7 +27,7 @@ from critiqor.storage import run_record as records
 from critiqor.storage.lock import is_sealed
 from critiqor.storage.paths import checked_slot
 from critiqor.storage.seals.digests import file_digest
-from critiqor.storage.session_document import events_extent, read_coverage, readable_events
+from critiqor.storage.session_document import events_extent, read_coverage, readable_events, write_live_document
 
 DAMAGED_RECORD = "record.damaged.json"
 """Name of a record that could not be read, in the folder of its run."""
@@ -306,3 +306,12 @@ class _Remains:
 
 def _state(event: Event) -> Status | None:
     return next((state for state in get_args(Status) if state == event.payload.get("to")), None)
+
+
+def refresh_live_document(run: Run) -> None:
+    """Update session.json of an unsealed run from its journal, after its recorder was killed."""
+    paths = run.paths
+    # A finalize takes this lock before it locks session.json permanently.
+    with exclusive(paths.finalize_lock_path(run.id)):
+        if paths.journal_path(run.id).exists() and not paths.session_lock_path(run.id).exists():
+            write_live_document(paths, run.id)

@@ -70,7 +70,7 @@ class Run:
 
     @classmethod
     def load(cls, run_id: str, runs_dir: str | Path = DEFAULT_RUNS_DIR) -> Self:
-        """Return a handle to an existing run. Raise `UnknownRunError` if there is no run with this id."""
+        """Return a run of a store by its id. Raise `UnknownRunError` if there is no run with this id."""
         run = cls(run_id, paths_for(runs_dir))
         run.head()
         return run
@@ -185,7 +185,7 @@ class Run:
         return with_checks(found, [check_diagnosis(self)])
 
     def timing(self) -> TimelineSummary:
-        """Read OpenClaw's timeline, and split its turns by the recorded events."""
+        """Read OpenClaw's timeline of this run, and split its turns by the recorded events."""
         from critiqor.timeline import Timing
 
         timing = Timing(self.timeline_path, self.head().sealed_timeline_bytes)
@@ -194,7 +194,7 @@ class Run:
         return timing.summary()
 
     def redactor(self) -> Redactor:
-        """Return the redactor of the run, with its own key and the rules that the user has added."""
+        """Return the redactor for the records of this run, with its own key and the rules that the user has added."""
         from critiqor.storage.redaction import Redactor, new_redaction_key
 
         path = self.paths.redaction_key_path(self.id)

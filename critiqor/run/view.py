@@ -212,7 +212,8 @@ class RunView:
         """Return a function that removes from each event what the viewer may not see; it remembers the names of ids."""
         if not self.is_anonymous:
             return lambda event: event
-        from critiqor.privacy.events import Aliases, anonymous_event
+        from critiqor.privacy.events import anonymous_event
+        from critiqor.privacy.replacements import Aliases
 
         return partial(anonymous_event, aliases=Aliases())
 
@@ -230,7 +231,7 @@ class _Judged(NamedTuple):
 
 
 def summarize_runs(store: RunStore) -> list[RunSummary]:
-    """Summarize the user's view of every run of a folder, in order of time. A broken run is listed with its problem."""
+    """Return what the user sees of every run of a folder in short, in order of time. A broken run has its problem."""
     return sorted(map(_summarize, store.runs()), key=lambda summary: summary.created_at or "")
 
 

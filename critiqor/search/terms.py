@@ -45,7 +45,7 @@ class Search:
         return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})", re.IGNORECASE) if phrases else None
 
     def matches(self, event: Event) -> bool:
-        """Return whether an event matches the search."""
+        """Return whether all terms of the search are in an event."""
         text = searchable_text(event)
         lowered = text.lower()
         if not all(word in lowered for words in self.phrases for word in words):
@@ -88,7 +88,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def matching_excerpt(event: Event, text: str) -> str:
-    """Return the part of an event around the first match of a search, on one line."""
+    """Return the part of an event around the first term of a search, on one line."""
     parts = [part for part in (event.error, *_texts(event.payload)) if part]
     pattern, left = Search(text).pattern, MAX_LOCATED
     for part in parts if pattern is not None else ():

@@ -222,7 +222,7 @@ _OWN_TOOL = re.compile(rf"(?:.*[^a-z0-9])?critiqor[^a-z0-9]+(?:{'|'.join(OWN_TOO
 
 
 def is_own_call(tool: str | None, arguments: object = None) -> bool:
-    """Return whether an agent calls a tool of Critiqor's MCP server, itself or through OpenClaw's `tool_call`.
+    """Return whether a tool call is one to Critiqor's MCP server, directly or through OpenClaw's `tool_call`.
 
     Such a call says nothing about the work of the agent. It is recognized by its name, which begins with that of the
     server in OpenClaw's configuration: what a tool answers cannot hide a call.
@@ -236,6 +236,6 @@ _COMMAND_LINE = re.compile(r'"(?:command|cmd|script)":"((?:[^"\\]|\\.)*)"')
 
 
 def command_line(arguments: str) -> str:
-    """Return the command line in `ToolCall.arguments`, JSON-escaped; empty if there is none."""
+    """Return the command line in the arguments of a tool call, JSON-escaped; empty if there is none."""
     found = _COMMAND_LINE.search(arguments) if ':"' in arguments else None
     return found[1] if found else ""

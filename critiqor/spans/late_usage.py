@@ -13,7 +13,7 @@ Call = TypeVar("Call")
 
 
 def has_usage(event: Event) -> bool:
-    """Whether a message has the usage of its model call itself, as in imported runs."""
+    """Whether a message has the usage of its model call itself, so that no late report of it follows."""
     return event.event_type == "message_end" and isinstance(event.payload.get("usage"), dict)
 
 

@@ -157,7 +157,7 @@ class DigestedFile(AtomicFile):
 
     @property
     def digest(self) -> str:
-        """`sha256:` and the digest of the bytes written so far."""
+        """`sha256:` and the digest of what was written to this file so far."""
         return f"sha256:{self._digest.hexdigest()}"
 
     def write(self, data: bytes | bytearray) -> None:
@@ -166,7 +166,10 @@ class DigestedFile(AtomicFile):
 
 
 def clone_range(source: int, start: int, length: int, target: int, at: int) -> bool:
-    """Let a file share blocks of another one; return False if the file system cannot. All numbers are whole blocks."""
+    """Let a file that is written share blocks of another one; return False if the file system cannot.
+
+    All numbers are whole blocks.
+    """
     try:
         fcntl.ioctl(target, _FICLONERANGE, _CLONE_RANGE.pack(source, start, length, at))
     except OSError:
@@ -186,7 +189,7 @@ def write_json(path: str | Path, document: Any) -> None:
 
 
 def json_document(document: Any) -> bytes:
-    """Return a document as indented JSON."""
+    """Return a document as indented JSON, as it is written to files."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 

@@ -106,7 +106,7 @@ class RecordReader:
         """Milliseconds since 1970 of the last record."""
 
     def place(self, line: JournalLine) -> RecordPlace | None:
-        """Find the record of a line; None if there is none, which is counted."""
+        """Find the record of a journal line, to merge it with the others; None if there is none, which is counted."""
         self.counter.coverage.journal_lines += 1
         if line.data is None:
             self.counter.count_damage(line.number, line.offset, "too_long", line.length)
@@ -132,7 +132,7 @@ class RecordReader:
         return RecordPlace(key.event_id if place else event_id_for(moment, FOREIGN, line.number), start)
 
     def read(self, data: bytes, event_id: str, number: int, offset: int) -> Event | None:
-        """Return the event of a record; None if it cannot be read, which is counted."""
+        """Return the event of a record to merge; None if it cannot be read, which is counted."""
         try:
             event = decode_event(data)
             if is_too_deep(data, event.payload):
@@ -143,7 +143,7 @@ class RecordReader:
         return self.kept(_with_place(event, event_id), data, may_be_marked(data))
 
     def kept(self, event: Event, data: bytes, is_marked: bool) -> Event:
-        """Return an event as it is sealed, and count its record. A journal cannot claim the supervisor's layer.
+        """Return a merged event as it is sealed, and count its record. A journal cannot claim the supervisor's layer.
 
         `is_marked` is whether the record may have values that were cut or redacted.
         """

@@ -38,7 +38,7 @@ class JournalLine(NamedTuple):
 
 
 def read_chunks(path: Path, limit: int | None = None) -> Iterator[bytes]:
-    """Yield the bytes of a file, or its first `limit` bytes, at most `CHUNK_BYTES` at once."""
+    """Yield the bytes of a journal or another file, or its first `limit` bytes, at most `CHUNK_BYTES` at once."""
     left = limit
     with open_regular_file(path) as file:
         while data := file.read(CHUNK_BYTES if left is None else min(CHUNK_BYTES, left)):

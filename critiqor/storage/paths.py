@@ -232,7 +232,7 @@ def paths_for(runs_dir: str | Path) -> SessionPaths:
 
 
 def checked_slot(name: str | None) -> str | None:
-    """Return the name of a slot, None for the default one. Raise `UsageError` if it is not valid."""
+    """Return the name of a slot, as paths contain it; None for the default one. Raise `UsageError` if it is invalid."""
     if name is None or name == DEFAULT_SLOT:
         return None
     if not _SLOT_NAME.fullmatch(name):

@@ -91,7 +91,7 @@ def _next_run_id(paths: SessionPaths) -> str:
 
 
 def change_state(record: SessionRecord, state: Status, moment: int, **details: Any) -> None:
-    """Move a run record to another state, with its state_transition event."""
+    """Set the state in a run record, with its state_transition event."""
     previous, record.status = record.status, state
     record.lifecycle.append(Transition(state, iso_from_ms(moment)))
     payload = {"from": previous, "to": state, **details}
@@ -213,7 +213,7 @@ def rewrite_diagnosis(paths: SessionPaths, run_id: str, diagnosis: Diagnosis) ->
 
 
 def rewrite_visibility(paths: SessionPaths, run_id: str, to: Visibility, moment: str) -> Visibility:
-    """Replace the visibility of a run, whatever its status, in its own file and in the run record. Return the old one.
+    """Replace the visibility in the run record, whatever its status, and in its own file. Return the old one.
 
     The caller holds the lock of the folder. Everything that the seals cover is copied unchanged.
     """
@@ -253,7 +253,7 @@ def _rewrite_until(member: bytes, paths: SessionPaths, record: SessionRecord) ->
 
 
 def keep_visibility(paths: SessionPaths, record: SessionRecord) -> None:
-    """Copy the visibility on disk into a run record that was read before. The caller holds the lock of the folder."""
+    """Copy the visibility of the run record on disk into one that was read before. The caller holds the lock."""
     now = load_head(paths, record.run_id)
     record.metadata, record.visibility_changes = now.metadata, now.visibility_changes
 

@@ -19,7 +19,7 @@ import pytest
 from support import STANDIN, Runs, critiqor_command, environment, wait_until
 
 from critiqor.processes import agent_processes
-from critiqor.run.diagnosis import diagnose_run
+from critiqor.session import diagnose_run
 from critiqor.storage.seals.verification import verify_run
 
 KILLS = min(200, int(os.environ.get("CRITIQOR_FAULTS", "12")))

@@ -29,7 +29,7 @@ from support import Runs, attached, recorded
 from timelines import data_of, in_order, line, request, sample, span
 
 from critiqor.cli import main, output
-from critiqor.cli.group import VERBS
+from critiqor.cli.root_command import VERBS
 from critiqor.dashboard.data.index_cache import IndexCache
 from critiqor.live.recording import LiveRecording
 from critiqor.notifications.notifier import Notifier

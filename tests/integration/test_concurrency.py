@@ -19,10 +19,10 @@ import pytest
 from support import Runs, attached, exit_code_of, fork, from_recorder, recorded, wait_until
 
 from critiqor.errors import ActiveSessionError
-from critiqor.run.diagnosis import diagnose_run
 from critiqor.session import (
     append_event_to_run,
     create_session,
+    diagnose_run,
     finalize_session,
     load_active_session,
     refresh_live_evidence,

@@ -34,8 +34,8 @@ from critiqor.lab.verdict import find_mismatches, summarize_diagnosis
 from critiqor.model import Diagnosis
 from critiqor.policy.contracts import ContractChecker
 from critiqor.processes import agent_processes
-from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.store import Run, RunStore
+from critiqor.session import diagnose_run
 
 AT_ONCE = 2
 SCENARIOS = {scenario.name: scenario for scenario in shipped_scenarios() if "embedded" in scenario.on}

@@ -32,11 +32,10 @@ from critiqor.openclaw import plugin_folder
 from critiqor.processes import adopts_orphans
 from critiqor.recording import monitor as runtime
 from critiqor.recording.supervisor import Supervisor
-from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.lifecycle import append_lifecycle_event
 from critiqor.run.store import Run
 from critiqor.runtime import MonitorOptions, MonitorResult, monitor_openclaw, openclaw_environment
-from critiqor.session import abort_session, create_session, load_active_session
+from critiqor.session import abort_session, create_session, diagnose_run, load_active_session
 from critiqor.storage.seals.verification import verify_run
 
 PYTHON = f"#!{sys.executable}\n"

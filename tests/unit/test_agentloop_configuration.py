@@ -11,7 +11,8 @@ from agentloop import CONFIGURATION, configuration, defaults
 
 from critiqor.agentloop.configuration import locate_loop_configuration, parse_configuration, read_loop_configuration
 from critiqor.agentloop.context.workspace import workspace_path
-from critiqor.agentloop.models.model_selection import resolve_api_key, resolve_model
+from critiqor.agentloop.models.model_selection import resolve_model
+from critiqor.agentloop.models.provider_secrets import resolve_api_key
 from critiqor.agentloop.settings import Provider, SecretReference
 from critiqor.errors import UsageError
 from critiqor.openclaw import locate_configuration, write_overlay

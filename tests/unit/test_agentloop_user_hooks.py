@@ -14,7 +14,7 @@ import pytest
 from critiqor.agentloop.entry.runtime import open_runtime
 from critiqor.agentloop.hooks.hook_rules import HOOKS
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
-from critiqor.agentloop.hooks.user_hooks import register_configured_hooks
+from critiqor.agentloop.hooks.registration import register_configured_hooks
 from critiqor.agentloop.runs import AgentParams, RunOutcome
 from critiqor.agentloop.settings import HookScriptSettings, PluginHookSettings
 from critiqor.errors import CritiqorError, UsageError

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from agentloop import Rig, Say, Waiting, configuration, defaults, instantly, unanswered
 
-from critiqor.agentloop.models.timeouts import idle_timeout, run_timeout
+from critiqor.agentloop.loop.run_supervisor import run_timeout
+from critiqor.agentloop.models.timeouts import idle_timeout
 from critiqor.agentloop.queue.lanes import Lanes
 from critiqor.agentloop.queue.stuck_sessions import StuckSessionWarning, StuckSessionWatchdog
 from critiqor.agentloop.runs import Abort, AgentParams, Run

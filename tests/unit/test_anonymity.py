@@ -24,8 +24,9 @@ from critiqor.exporters.otlp.otlp import Request
 from critiqor.model import Coverage, Diagnosis, Event
 from critiqor.model.record import RunHead
 from critiqor.privacy.diagnosis import anonymous_diagnosis
-from critiqor.privacy.events import Aliases, anonymous_coverage, anonymous_event
+from critiqor.privacy.events import anonymous_coverage, anonymous_event
 from critiqor.privacy.record import anonymous_head
+from critiqor.privacy.replacements import Aliases
 from critiqor.run.store import Run
 from critiqor.run.visibility import change_visibility
 from critiqor.session import abort_session

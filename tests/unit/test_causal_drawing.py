@@ -15,14 +15,13 @@ from critiqor.dashboard.render.causal_drawing import (
     MAX_COLUMNS,
     MAX_LABEL_LINES,
     MAX_NODES,
-    Box,
+    CausalBox,
     CausalDrawing,
     CausalPicture,
     draw_causal_graph,
-    text_width,
-    wrap,
 )
 from critiqor.dashboard.render.graph_layout import BOX_GAP, lay_out
+from critiqor.dashboard.render.text_width import text_width, wrap
 from critiqor.model import CausalGraph, Finding, GraphEdge, GraphNode
 
 
@@ -31,11 +30,11 @@ def drawn(graph: CausalGraph, *findings: Finding) -> CausalPicture | None:
     return draw_causal_graph(concluded, lambda node: f"/{node.id}")
 
 
-def by_address(drawing: CausalDrawing) -> dict[str | None, Box]:
+def by_address(drawing: CausalDrawing) -> dict[str | None, CausalBox]:
     return {box.href: box for box in drawing.boxes}
 
 
-def touch(one: Box, other: Box) -> bool:
+def touch(one: CausalBox, other: CausalBox) -> bool:
     return abs(one.x - other.x) < one.width and abs(one.y - other.y) < (one.height + other.height) / 2
 
 
@@ -125,7 +124,7 @@ def test_every_graph_has_a_layout_without_overlaps(data: st.DataObject, count: i
 
 @given(st.text(max_size=300))
 def test_a_label_is_wrapped_to_its_box(text: str) -> None:
-    lines = wrap(text, 180)
+    lines = wrap(text, 180, MAX_LABEL_LINES)
     assert len(lines) <= MAX_LABEL_LINES
     assert all(text_width(line.rstrip()) <= 180 for line in lines)
     whole, shown = " ".join(text.split()), "".join(lines)

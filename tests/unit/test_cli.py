@@ -12,7 +12,7 @@ from support import STANDIN, Cli, Runs, attached, recorded, script
 
 from critiqor import __version__
 from critiqor.cli import main
-from critiqor.cli.group import VERBS, critiqor
+from critiqor.cli.root_command import VERBS, critiqor
 from critiqor.cli.settings import KEYS
 from critiqor.errors import ExitCode
 from critiqor.model.sanitize import sanitize_for_terminal

@@ -14,7 +14,7 @@ import pytest
 from diagnosed import diagnosis, finding, store
 from support import PATIENCE_SECONDS, Cli, Runs, critiqor_command, environment
 
-from critiqor.cli.group import VERBS, critiqor
+from critiqor.cli.root_command import VERBS, critiqor
 from critiqor.errors import ExitCode
 
 ASK_BASH = """

@@ -10,7 +10,7 @@ import pytest
 from diagnosed import diagnosis, finding, store
 from support import Cli, Runs
 
-from critiqor.cli.hints import file_error_fix
+from critiqor.cli.hints import file_error_hint
 from critiqor.errors import ExitCode
 
 
@@ -34,7 +34,7 @@ def test_the_fix_depends_on_the_error(
     (tmp_path / "locked").mkdir()
     (tmp_path / "file").touch()
     error = OSError(number, os.strerror(number), name)
-    assert file_error_fix(error) == (fix and fix.format(here=tmp_path))
+    assert file_error_hint(error) == (fix and fix.format(here=tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_read_only_file_system_is_reported_with_the_file_of_the_user(
     store(runs, diagnosis())
     real = os.statvfs(tmp_path)
     read_only = os.statvfs_result((*real[:8], real.f_flag | os.ST_RDONLY, *real[9:]))
-    monkeypatch.setattr("critiqor.cli.export_output.os.statvfs", lambda folder: read_only)
+    monkeypatch.setattr("critiqor.cli.export_options.os.statvfs", lambda folder: read_only)
     refused = cli("report", "run_001", "-o", "out.md")
     assert refused.err.startswith("critiqor: Read-only file system: out.md\n  → ")
     assert not (tmp_path / "out.md").exists()

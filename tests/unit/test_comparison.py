@@ -7,7 +7,8 @@ import pytest
 from diagnosed import diagnoses, diagnosis, finding
 from hypothesis import given, strategies
 
-from critiqor.comparison.compare import CauseChange, Comparison, compare
+from critiqor.comparison.causes import CauseChange
+from critiqor.comparison.compare import Comparison, compare
 from critiqor.model.diagnosis import Diagnosis, FailureAnalysis, Outcome, OutcomeState
 from critiqor.model.timeline import TimelineSummary
 

@@ -11,8 +11,8 @@ from dashboards import BEGIN, Dashboard, failing_tests
 from hostile import MARKUP
 from support import Runs, attached, recorded
 
-from critiqor.dashboard.data import conversation_index
-from critiqor.dashboard.data.conversation_index import IndexedConversations, ScannedConversations
+from critiqor.dashboard.data import conversation_source
+from critiqor.dashboard.data.conversation_source import IndexedConversations, ScannedConversations
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.pages.run_addresses import session_key_of, session_segment
 from critiqor.privacy.visibility import OWNER
@@ -163,7 +163,7 @@ def test_a_run_that_is_being_recorded_has_a_conversation(runs: Runs) -> None:
 def test_without_an_index_the_first_events_are_shown_and_the_page_says_so(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversation_index, "MAX_SCANNED", 6)
+    monkeypatch.setattr(conversation_source, "MAX_SCANNED", 6)
     run_id = runs.start()
     runs.write(run_id, *misreporting_records())
     page = words_of(Dashboard(runs).user().get(address(run_id, MAIN)).text)
@@ -183,7 +183,7 @@ def test_an_index_and_a_scan_give_the_same_conversations(runs: Runs, query: tupl
     assert indexed.session(HELPER) == scanned.session(HELPER)
     for session in indexed.sessions():
         shown, text = query
-        wanted = conversation_index.EntryFilter(session.number, shown, text)  # type: ignore[arg-type]
+        wanted = conversation_source.EntryFilter(session.number, shown, text)  # type: ignore[arg-type]
         assert indexed.entries(wanted, 0, 100) == scanned.entries(wanted, 0, 100)
         for each in data.every_event():
             assert indexed.place(wanted, each.event.event_id) == scanned.place(wanted, each.event.event_id)

@@ -9,7 +9,7 @@ from dashboards import Dashboard, failing_tests
 from hostile import MARKUP, hostile_run
 from support import Runs
 
-from critiqor.dashboard.data.session_rows import agent_of
+from critiqor.dashboard.data.session_rows import agent_of_session
 from critiqor.dashboard.pages.sorting import Sorting
 
 
@@ -78,8 +78,8 @@ def test_hostile_names_of_sessions_are_text(runs: Runs) -> None:
 
 
 def test_the_agent_of_a_session_is_named_in_its_key() -> None:
-    assert agent_of("agent:sales:telegram:42", "x") == "sales"
-    assert [agent_of(key, "x") for key in (None, "", "agent:", "agent::main", "other")] == ["x"] * 5
+    assert agent_of_session("agent:sales:telegram:42", "x") == "sales"
+    assert [agent_of_session(key, "x") for key in (None, "", "agent:", "agent::main", "other")] == ["x"] * 5
 
 
 def test_a_column_links_to_its_order_and_then_to_the_opposite_one() -> None:

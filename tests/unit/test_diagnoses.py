@@ -11,10 +11,9 @@ import pytest
 from support import Cli, Runs, attached, recorded
 
 from critiqor.model import Diagnosis
-from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.store import Run, RunStore
 from critiqor.run.view import summarize_runs
-from critiqor.session import abort_session
+from critiqor.session import abort_session, diagnose_run
 from critiqor.storage.seals.verification import verify_run
 
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from support import Fields, Runs, attached, recorded
 
-from critiqor.cli.group import VERBS, critiqor
+from critiqor.cli.root_command import VERBS, critiqor
 from critiqor.cli.settings import KEYS
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.exporters import load_report

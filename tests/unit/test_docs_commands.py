@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 import pytest
 
-from critiqor.cli.group import critiqor
+from critiqor.cli.root_command import critiqor
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]

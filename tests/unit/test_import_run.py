@@ -11,8 +11,7 @@ from critiqor.errors import ExitCode, UsageError
 from critiqor.importers import ImportedTrace, read_traces
 from critiqor.model import Event
 from critiqor.model.event import place_of
-from critiqor.run.diagnosis import diagnose_run
-from critiqor.session import create_session, import_run, load_active_session, load_record
+from critiqor.session import create_session, diagnose_run, import_run, load_active_session, load_record
 from critiqor.storage.seals.verification import verify_run
 
 SECRET = "sk-ant-" + "api03-" + "Zx9" * 12

@@ -9,9 +9,9 @@ import pytest
 from support import Cli, Runs, attached, recorded
 from timelines import Line, data_of, end, in_order, line, span
 
-from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.finalization import start_finalizing
 from critiqor.run.store import Run, RunStore
+from critiqor.session import diagnose_run
 from critiqor.storage.seals.verification import verify_run
 
 READY = line("mark", "gateway.ready", 90_000, durationMs=90_000)

@@ -13,7 +13,7 @@ from support import Runs, attached, recorded, wait_until
 from critiqor.errors import CritiqorError
 from critiqor.model import EventType, Metadata, SessionRecord
 from critiqor.recording import monitor
-from critiqor.recording.monitor_options import MonitorOptions
+from critiqor.recording.launch import MonitorOptions
 from critiqor.recording.run_witness import RunWitness
 from critiqor.recording.segments import monitored
 from critiqor.recording.segments.monitored import MonitoredSegments, SegmentParts

@@ -22,13 +22,13 @@ from critiqor.errors import (
 from critiqor.model import Owner
 from critiqor.run import finalization
 from critiqor.run.active_slot import active_record
-from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.owner import is_owner_alive
 from critiqor.session import (
     abort_session,
     append_event_to_run,
     complete_session,
     create_session,
+    diagnose_run,
     finalize_session,
     load_active_session,
     load_session_evidence_events,

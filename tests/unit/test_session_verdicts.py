@@ -23,11 +23,12 @@ from critiqor.model import (
 )
 from critiqor.model.diagnosis import ClaimStatus, Readiness
 from critiqor.model.formatting import format_claims, format_place, format_sessions, format_task
-from critiqor.model.verdict import Integrity, fresh_verdict, session_table
+from critiqor.model.verdict import Integrity, fresh_verdict, verdict_table
 from critiqor.policy.gate import apply_policy
 from critiqor.policy.policy_file import Policy
 from critiqor.privacy.diagnosis import anonymous_diagnosis
-from critiqor.privacy.events import Aliases, anonymous_event
+from critiqor.privacy.events import anonymous_event
+from critiqor.privacy.replacements import Aliases
 
 BAD = "agent:main:telegram:direct:7"
 
@@ -305,7 +306,7 @@ def test_one_sentence_says_which_session_is_the_worst_and_how_the_others_are(
 def test_sessions_that_are_not_shown_are_counted() -> None:
     diagnosis = gateway().diagnosis()
     diagnosis.sessions_left_out = {"ready": 1000, "review": 2}
-    table = session_table(diagnosis, fresh_verdict(diagnosis), 3)
+    table = verdict_table(diagnosis, fresh_verdict(diagnosis), 3)
     assert len(table.rows) == 3
     assert table.more == "and 1,004 more sessions: 2 review, 1,002 ready"
     assert "of 1,006 others 2 need a review and 1,004 are ready" in (format_sessions(diagnosis) or "")
@@ -313,7 +314,7 @@ def test_sessions_that_are_not_shown_are_counted() -> None:
 
 def test_a_name_from_the_recording_is_shown_on_one_line_of_limited_length() -> None:
     story = works(works(Story(), "a", "run-1"), "x\nsession b\x1b[31m" + "y" * 500, "run-2")
-    table = session_table(story.diagnosis(), fresh_verdict(story.diagnosis()))
+    table = verdict_table(story.diagnosis(), fresh_verdict(story.diagnosis()))
     assert all(len(row.name) <= 120 and row.name.isprintable() for row in table.rows)
 
 

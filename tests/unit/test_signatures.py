@@ -13,11 +13,11 @@ import pytest
 from story import START, Story
 from support import Cli, Runs, attached
 
-from critiqor.cli.group import VERBS
+from critiqor.cli.root_command import VERBS
 from critiqor.errors import ExitCode
 from critiqor.model.verdict import Check
-from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.store import Run
+from critiqor.session import diagnose_run
 from critiqor.storage.paths import user_folder
 from critiqor.storage.run_record import rewrite_diagnosis
 from critiqor.storage.seals import signing_key

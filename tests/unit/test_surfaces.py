@@ -26,7 +26,7 @@ from surfaces import (
     visible,
 )
 
-from critiqor.cli.group import VERBS
+from critiqor.cli.root_command import VERBS
 from critiqor.exporters.formats import FORMATS
 from critiqor.model import Claim, TaskOutcome, iso_from_ms
 from critiqor.model.formatting import format_sessions

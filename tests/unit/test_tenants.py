@@ -11,7 +11,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from support import Cli, Runs
 
-from critiqor.cli.group import VERBS
+from critiqor.cli.root_command import VERBS
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.web.application import application
 from critiqor.model.record import Visibility

@@ -8,9 +8,8 @@ import pytest
 from support import Runs, attached, recorded
 
 from critiqor.errors import BrokenRecordError, NoActiveSessionError, UnknownRunError
-from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.store import Run
-from critiqor.session import abort_session
+from critiqor.session import abort_session, diagnose_run
 from critiqor.storage.seals.verification import Verification, verify_run
 
 Change = Callable[[bytes], bytes]

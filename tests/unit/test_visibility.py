@@ -14,10 +14,9 @@ from support import Cli, Runs, exit_code_of, fork, recorded
 from critiqor.errors import UnknownRunError, UsageError
 from critiqor.model.record import Visibility
 from critiqor.privacy.visibility import MEANINGS
-from critiqor.run.diagnosis import diagnose_run
 from critiqor.run.store import Run
 from critiqor.run.visibility import change_visibility, read_visibility
-from critiqor.session import abort_session, append_event_to_run
+from critiqor.session import abort_session, append_event_to_run, diagnose_run
 from critiqor.storage.run_record import HEAD_BYTES, MAX_VISIBILITY_CHANGES, load_head
 from critiqor.storage.seals.evidence_seal import seal_evidence
 from critiqor.storage.seals.verification import verify_run

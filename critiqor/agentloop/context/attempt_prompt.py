@@ -11,14 +11,13 @@ from critiqor.agentloop.context.preparation import PreparedRun
 from critiqor.agentloop.context.system_prompt import build_system_prompt
 from critiqor.agentloop.context.token_budget import text_tokens
 from critiqor.agentloop.hooks.hook_rules import merge_prompts
+from critiqor.agentloop.hooks.run_hooks import why_run_is_blocked
 from critiqor.agentloop.models.completion_requests import tool_schemas
 from critiqor.agentloop.models.model_selection import ResolvedModel
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Message, Text, UserMessage, message_to_json
 from critiqor.agentloop.tools.tool import Tool
-
-BLOCKED = "This request was blocked."
 
 
 class AttemptPrompt:
@@ -59,7 +58,7 @@ class AttemptPrompt:
 
     async def gate(self) -> str | None:
         """Run the `before_agent_run` hook; returns the reply if a plugin blocks the run, else None."""
-        return await ask_run_gate(self._run, self._services, self._prompt, self.system_prompt)
+        return await why_run_is_blocked(self._run, self._services, self._prompt, self.system_prompt)
 
     async def report_input(self, resolved: ResolvedModel, history: list[Message]) -> None:
         """Report the prompt to the recording and to the `llm_input` hook."""
@@ -124,15 +123,6 @@ async def _decide(run: Run, services: Services, name: str, history: list[Message
         return {}
     event = {"prompt": run.message, "messages": [message_to_json(message) for message in history]}
     return await services.hooks.run(name, event, run.context)
-
-
-async def ask_run_gate(run: Run, services: Services, prompt: str, system_prompt: str) -> str | None:
-    """Run the `before_agent_run` hook; returns the reply if a plugin blocks the run, else None."""
-    event = {"prompt": prompt, "systemPrompt": system_prompt, "senderIsOwner": True}
-    decided = await services.hooks.run("before_agent_run", event, run.context)
-    if decided.get("outcome") != "block":
-        return None
-    return str(decided.get("message") or decided.get("reason") or BLOCKED)
 
 
 def join_texts(*texts: str | None) -> str:

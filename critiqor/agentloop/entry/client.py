@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from critiqor.agentloop.entry.server import MAX_LINE_BYTES
-from critiqor.agentloop.event_streams import AgentEvent, is_trace
+from critiqor.agentloop.event_streams import AgentEvent, is_prompt_report
 from critiqor.agentloop.runs import AgentParams, RunOutcome
 from critiqor.errors import CritiqorError
 
@@ -123,7 +123,7 @@ async def run_on_server(path: Path, params: AgentParams) -> ServedRun:
         outcome = msgspec.convert(await client.call("agent.outcome", runId=run_id), type=RunOutcome)
         received = [event["payload"] for event in client.received_events() if event["event"] == "agent"]
         events = msgspec.convert(received, list[AgentEvent])
-        return ServedRun(outcome, [event.data["report"] for event in events if is_trace(event, run_id)])
+        return ServedRun(outcome, [event.data["report"] for event in events if is_prompt_report(event, run_id)])
 
 
 def as_request(params: AgentParams) -> dict[str, Any]:

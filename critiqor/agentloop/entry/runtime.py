@@ -20,7 +20,7 @@ from critiqor.agentloop.entry.subagents import Subagents
 from critiqor.agentloop.event_streams import EventStreams
 from critiqor.agentloop.hooks.internal_hooks import InternalHooks, find_hooks
 from critiqor.agentloop.hooks.plugin_hooks import PluginHooks
-from critiqor.agentloop.hooks.user_hooks import register_configured_hooks, register_installed_hooks
+from critiqor.agentloop.hooks.registration import register_configured_hooks, register_installed_hooks
 from critiqor.agentloop.loop.commands import parse_command
 from critiqor.agentloop.loop.external_agent import ExternalAgent
 from critiqor.agentloop.models.completions_client import CompletionsClients

@@ -10,12 +10,13 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from critiqor.agentloop.context.attempt_prompt import AttemptPrompt
 from critiqor.agentloop.context.preparation import PreparedRun
 from critiqor.agentloop.context.token_budget import answer_tokens, compaction_threshold, used_tokens
 from critiqor.agentloop.event_streams import Stream
+from critiqor.agentloop.hooks.run_hooks import AttemptHooks, run_end_hooks
 from critiqor.agentloop.loop.tool_batch import ToolBatch
 from critiqor.agentloop.models.model_call import ModelCall, ModelCallError
 from critiqor.agentloop.models.model_client import ModelFailureError, ModelRequest
@@ -32,24 +33,9 @@ from critiqor.agentloop.sessions.messages import (
     Usage,
     UserMessage,
     add_usage,
-    message_to_json,
 )
 from critiqor.agentloop.sessions.transcript import Transcript
 from critiqor.model import now_ms
-
-HARNESS = "critiqor"
-"""The id of this loop in hooks, where OpenClaw's is `openclaw`."""
-
-
-class AttemptHooks(NamedTuple):
-    """What the hooks at the end of an attempt report."""
-
-    messages: Sequence[Message]
-    """The conversation."""
-    error: str | None
-    duration_ms: int
-    output: dict[str, Any]
-    """Fields of `llm_output`: provider, model, texts, usage."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -227,22 +213,6 @@ class Attempt:
 
     def _emit(self, stream: Stream, **data: Any) -> None:
         self._run.emit(self._services.streams, stream, **data)
-
-
-async def run_end_hooks(run: Run, services: Services, ended: AttemptHooks) -> None:
-    """Run `agent_end` and `llm_output` for an attempt that has ended."""
-    hooks = services.hooks
-    if hooks.has_handlers("agent_end"):
-        event: dict[str, Any] = {
-            "runId": run.id,
-            "messages": [message_to_json(message) for message in ended.messages],
-            "success": ended.error is None,
-            "durationMs": ended.duration_ms,
-        }
-        await hooks.run("agent_end", event | ({"error": ended.error} if ended.error is not None else {}), run.context)
-    if hooks.has_handlers("llm_output"):
-        output = {"runId": run.id, "sessionId": run.session.id, "harnessId": HARNESS, **ended.output}
-        await hooks.run("llm_output", output, run.context)
 
 
 def _format_usage(usage: Usage) -> dict[str, Any] | None:

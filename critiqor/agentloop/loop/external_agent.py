@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from critiqor.agentloop.context.attempt_prompt import ask_run_gate, join_texts, run_prompt_hooks
+from critiqor.agentloop.context.attempt_prompt import join_texts, run_prompt_hooks
+from critiqor.agentloop.hooks.run_hooks import AttemptHooks, run_end_hooks, why_run_is_blocked, why_tool_is_denied
 from critiqor.agentloop.loop.agent_loop import LoopResult, answer_by_plugin
-from critiqor.agentloop.loop.attempt import AttemptHooks, AttemptResult, run_end_hooks
-from critiqor.agentloop.loop.run_result import format_error
-from critiqor.agentloop.loop.tool_batch import ToolRecord, ToolReporter, denial
+from critiqor.agentloop.loop.attempt import AttemptResult
+from critiqor.agentloop.loop.tool_batch import ToolRecord, ToolReporter
 from critiqor.agentloop.models.timeouts import IdleTimeout
 from critiqor.agentloop.recording.run_recording import AttemptEnd, AttemptTotals
 from critiqor.agentloop.replies.delta_emitter import TextEmitter
@@ -27,7 +27,7 @@ from critiqor.agentloop.sessions.messages import Text, ToolCall, UserMessage, bu
 from critiqor.agentloop.sessions.transcript import Transcript, locked_transcript
 from critiqor.agentloop.tools.results import failed, succeeded, truncate_result
 from critiqor.agentloop.tools.tool import ToolOutcome
-from critiqor.errors import CritiqorError
+from critiqor.errors import CritiqorError, format_error
 from critiqor.model import now_ms
 
 EXTERNAL = "external"
@@ -71,7 +71,7 @@ class ExternalProgress:
         call = ToolCall(id=call_id, name=name, arguments=arguments)
         self._reporter.report_start(call)
         self._calls[call_id] = (call, time.perf_counter())
-        denied = denial(await self._reporter.ask_hooks(call))
+        denied = why_tool_is_denied(await self._reporter.ask_hooks(call))
         if denied is not None:
             await self._end_tool(call_id, failed(name, denied))
         return denied
@@ -139,7 +139,7 @@ class _ExternalTurn:
         run, services = self._run, self._services
         request = await self._build_request()
         run.recording.attempt_started(run.session.agent_id, run.params.trigger)
-        blocked = await ask_run_gate(run, services, request.message, request.system_prompt)
+        blocked = await why_run_is_blocked(run, services, request.message, request.system_prompt)
         if blocked is not None:
             return LoopResult(last=AttemptResult(blocked=blocked))
         await self._report_input(request)

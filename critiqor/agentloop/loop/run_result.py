@@ -10,12 +10,12 @@ from critiqor.agentloop.replies.reply_pipeline import Replies
 from critiqor.agentloop.runs import DeliveryStatus, Run, RunOutcome
 from critiqor.agentloop.services import Services
 from critiqor.agentloop.sessions.messages import Usage
-from critiqor.errors import CritiqorError
+from critiqor.errors import format_error
 from critiqor.model import now_ms
 
 
 async def finish_run(run: Run, services: Services, result: LoopResult) -> RunOutcome:
-    """Build the replies of a run, deliver them if requested, update the session and return the outcome."""
+    """Return the result of a run that has ended: update its session, build its replies and deliver them if asked to."""
     with services.diagnostics.span("agent.cleanup", run_id=run.id):
         failure = result.last.failure
         _update_session(run, services, result)
@@ -162,8 +162,3 @@ def _format_delivery(delivery: DeliveryStatus) -> dict[str, Any]:
     if delivery.error is not None:
         status |= {"error": True, "errorMessage": delivery.error}
     return status
-
-
-def format_error(error: BaseException) -> str:
-    """Return an exception as one line of text."""
-    return error.message if isinstance(error, CritiqorError) else f"{type(error).__name__}: {error}"

@@ -12,12 +12,15 @@ from typing import Any
 
 import msgspec
 
+from critiqor.agentloop.configuration import LoopConfiguration
 from critiqor.agentloop.loop.run_result import build_failed_outcome
-from critiqor.agentloop.models.timeouts import CLEANUP_SECONDS, run_timeout
 from critiqor.agentloop.recording.run_recording import AttemptEnd
-from critiqor.agentloop.runs import Abort, Run, RunOutcome
+from critiqor.agentloop.runs import Abort, AgentParams, Run, RunOutcome
 from critiqor.agentloop.services import Services
 from critiqor.model import now_ms
+
+CLEANUP_SECONDS = 5.0
+"""Time that an aborted run has for its cleanup before it is abandoned."""
 
 Work = Coroutine[Any, Any, RunOutcome]
 _ANNOUNCED_ABORTS = ("timeout", "stuck")
@@ -143,3 +146,10 @@ def _ignore_result(execution: asyncio.Task[RunOutcome]) -> None:
     """Retrieve the exception of abandoned work, which asyncio would log otherwise."""
     if not execution.cancelled():
         execution.exception()
+
+
+def run_timeout(configuration: LoopConfiguration, params: AgentParams) -> float | None:
+    """Return how many seconds a run may take; None for no limit."""
+    if params.timeout_seconds is not None:
+        return params.timeout_seconds or None
+    return configuration.run_timeout_seconds

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from critiqor.agentloop.event_streams import Stream
+from critiqor.agentloop.hooks.run_hooks import why_tool_is_denied
 from critiqor.agentloop.recording.run_recording import ToolCallEnd
 from critiqor.agentloop.runs import Run
 from critiqor.agentloop.services import Services
@@ -132,7 +133,7 @@ class ToolBatch:
         decision = await self._reporter.ask_hooks(call)
         arguments = decision.get("params") or call.arguments
         began = time.perf_counter()
-        denied = denial(decision)
+        denied = why_tool_is_denied(decision)
         if denied is not None:
             await self._finish(call, arguments, failed(call.name, denied), began)
             return
@@ -208,18 +209,6 @@ def _aborted(tool: str) -> ToolOutcome:
     return ToolOutcome(
         content=[Text(ABORTED)], details={"status": "aborted", "tool": tool, "error": ABORTED}, is_error=True
     )
-
-
-def denial(decision: dict[str, Any]) -> str | None:
-    """Return why a plugin denies a tool call, or None.
-
-    There is no approval prompt here, so a request for approval counts as a denial.
-    """
-    if decision.get("block") is True:
-        return str(decision.get("blockReason") or "blocked by a plugin")
-    if decision.get("requireApproval") is not None:
-        return "a plugin requires approval, which the embedded agent loop cannot ask for; the call was denied"
-    return None
 
 
 def _command(call: ToolCall) -> dict[str, Any]:

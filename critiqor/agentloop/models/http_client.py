@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 import httpx2
 
 from critiqor.agentloop.models.model_client import ModelFailureError
-from critiqor.agentloop.models.model_selection import resolve_secret
 from critiqor.agentloop.models.provider_errors import malformed
+from critiqor.agentloop.models.provider_secrets import resolve_secret
 from critiqor.agentloop.settings import RequestSettings, Secret, TlsSettings
 
 # httpx2 imports these with its first request, which would block the event loop.
@@ -194,7 +194,7 @@ class _EventBytes(httpx2.AsyncByteStream):
 
 
 def failure_of_http(error: Exception) -> ModelFailureError | None:
-    """Return the model failure for an exception of httpx2; None for any other exception."""
+    """Return the model failure for an exception of the HTTP client, httpx2; None for any other exception."""
     text = str(error)[:300]
     if isinstance(error, httpx2.SSEError):
         return malformed("it contains a line that is too long")

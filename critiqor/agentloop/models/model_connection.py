@@ -8,7 +8,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from critiqor.agentloop.models.model_client import Delta, ModelClient, ModelFailureError, ModelRequest, ModelStream
-from critiqor.agentloop.models.model_selection import ResolvedModel, resolve_api_key
+from critiqor.agentloop.models.model_selection import ResolvedModel
+from critiqor.agentloop.models.provider_secrets import resolve_api_key
 from critiqor.agentloop.models.timeouts import idle_timeout
 from critiqor.agentloop.runs import AgentParams
 from critiqor.agentloop.services import Services

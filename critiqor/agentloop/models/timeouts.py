@@ -1,4 +1,4 @@
-"""Time limits: how long a model may be silent, and how long a run may take."""
+"""Time limits of model calls: how long a model may be silent, and how long its response may take."""
 
 from __future__ import annotations
 
@@ -11,15 +11,6 @@ from critiqor.agentloop.settings import Provider
 
 IDLE_CAP_SECONDS = 120.0
 """Default limit in seconds for a model that sends no data."""
-CLEANUP_SECONDS = 5.0
-"""Time that an aborted run has for its cleanup before it is abandoned."""
-
-
-def run_timeout(configuration: LoopConfiguration, params: AgentParams) -> float | None:
-    """Return how many seconds a run may take; None for no limit."""
-    if params.timeout_seconds is not None:
-        return params.timeout_seconds or None
-    return configuration.run_timeout_seconds
 
 
 def idle_timeout(configuration: LoopConfiguration, params: AgentParams, provider: Provider) -> float | None:

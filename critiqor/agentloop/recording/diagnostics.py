@@ -36,20 +36,25 @@ _YES = frozenset(("1", "on", "true", "yes"))
 _MAX_MESSAGE_CHARS = 500
 _ASSIGNMENT = re.compile(r"\w+=[^\s\"'`$()<>|&;]*")
 _PROGRAM = re.compile(r"[\w./+-]{1,128}")
-_current_span: ContextVar[Span | None] = ContextVar("critiqor_agentloop_span", default=None)
+_current_span: ContextVar[DiagnosticsSpan | None] = ContextVar("critiqor_agentloop_span", default=None)
 
 
-class Span:
+class DiagnosticsSpan:
     """A timed operation, used as a `with` block; it has failed if the block raises or calls `fail`."""
 
     __slots__ = ("_began", "_diagnostics", "_failure", "_token", "attributes", "name", "parent_id", "phase", "span_id")
 
     def __init__(
-        self, diagnostics: Diagnostics, name: str, phase: str | None, parent: Span | None, attributes: dict[str, Any]
+        self,
+        diagnostics: Diagnostics,
+        name: str,
+        phase: str | None,
+        parent: DiagnosticsSpan | None,
+        attributes: dict[str, Any],
     ) -> None:
         self._diagnostics = diagnostics
         self._began = 0.0
-        self._token: Token[Span | None] | None = None
+        self._token: Token[DiagnosticsSpan | None] | None = None
         self._failure: tuple[str, str] | None = None
         self.name = name
         self.phase = phase
@@ -58,7 +63,7 @@ class Span:
         self.attributes = attributes
         """Additional attributes; those set before the span ends are written on its last line."""
 
-    def __enter__(self) -> Span:
+    def __enter__(self) -> DiagnosticsSpan:
         if self._diagnostics.enabled:
             self._began = time.perf_counter()
             self._token = _current_span.set(self)
@@ -97,7 +102,7 @@ class Diagnostics:
         always = {"runId": run_id or None, "envName": env_name or None, "pid": os.getpid()}
         self._common_fields = {name: value for name, value in always.items() if value is not None}
         self._redactor = Redactor(secrets.token_bytes(16))
-        self._open: dict[str, Span] = {}
+        self._open: dict[str, DiagnosticsSpan] = {}
         self._delays = LoopDelays(self._write_sample) if event_loop and self.enabled else None
 
     @staticmethod
@@ -118,10 +123,10 @@ class Diagnostics:
         self,
         name: str,
         phase: str | None = None,
-        parent: Span | None = None,
+        parent: DiagnosticsSpan | None = None,
         run_id: str | None = None,
         **attributes: Any,
-    ) -> Span:
+    ) -> DiagnosticsSpan:
         """Return a span for a `with` block.
 
         Its parent is `parent`, or the current span of the task. A turn has no parent, not even the turn of a subagent.
@@ -134,7 +139,7 @@ class Diagnostics:
         if parent is None and name != TURN:
             parent = _current_span.get()
         phase = phase or _PHASES.get(name) or (parent.phase if parent is not None else _STARTUP)
-        return Span(self, name, phase, parent, attributes)
+        return DiagnosticsSpan(self, name, phase, parent, attributes)
 
     def mark(self, name: str, *, run_id: str | None = None, span_id: str | None = None, **attributes: Any) -> None:
         """Write a point in time."""
@@ -224,11 +229,11 @@ class Diagnostics:
         if self._file is not None:
             self._file.close()
 
-    def _span_started(self, span: Span) -> None:
+    def _span_started(self, span: DiagnosticsSpan) -> None:
         self._open[span.span_id or ""] = span
         self._write("span.start", span.name, now_ms(), None, **_span_facts(span))
 
-    def _span_ended(self, span: Span, duration_ms: float, failure: tuple[str, str] | None) -> None:
+    def _span_ended(self, span: DiagnosticsSpan, duration_ms: float, failure: tuple[str, str] | None) -> None:
         self._open.pop(span.span_id or "", None)
         if self._delays is not None:
             self._delays.span_ended(span.name, duration_ms)
@@ -265,7 +270,7 @@ class Diagnostics:
             self._delays.note_activity(next(reversed(self._open.values())).name if self._open else None)
 
 
-_NO_SPAN = Span(Diagnostics(None), "", None, None, {})
+_NO_SPAN = DiagnosticsSpan(Diagnostics(None), "", None, None, {})
 
 
 def _program_of(command: str) -> str:
@@ -276,6 +281,6 @@ def _program_of(command: str) -> str:
     return "sh"
 
 
-def _span_facts(span: Span) -> dict[str, Any]:
+def _span_facts(span: DiagnosticsSpan) -> dict[str, Any]:
     ids = {"spanId": span.span_id, "parentSpanId": span.parent_id}
     return {"phase": span.phase, **ids, "attributes": span.attributes}

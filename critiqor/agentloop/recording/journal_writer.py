@@ -35,7 +35,7 @@ class RecordObserver(Protocol):
     """A witness of the records of one writer."""
 
     def add(self, sequence: int, digest: bytes, /) -> None:
-        """Note that a record is about to be written."""
+        """Note that the journal writer of the embedded loop is about to write a record."""
 
     def lose(self, sequence: int, /) -> None:
         """Note that a record was not written."""

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import msgspec
 
-from critiqor.agentloop.models.model_selection import substitute_variables
+from critiqor.agentloop.models.provider_secrets import substitute_variables
 from critiqor.agentloop.settings import ChannelSettings, FileChannel, StdoutChannel, WebhookChannel
 from critiqor.agentloop.tools.messaging import Delivery, Outbox, OutgoingMessage
 from critiqor.model import iso_from_ms, now_ms
@@ -106,7 +106,7 @@ class WebhookOutbox:
         return Delivery(message_id=message_id)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections of a channel to its webhook."""
         if self._client is not None:
             await self._client.aclose()
             self._client = None

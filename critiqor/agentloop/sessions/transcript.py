@@ -52,7 +52,7 @@ class TranscriptUpdates:
         self.listener_errors = 0
 
     def on_transcript(self, listener: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
-        """Call `listener` with every message that is added to the transcript of a session.
+        """Call `listener` with every message after it was appended to the transcript of a session.
 
         It gets `{sessionKey, sessionId, agentId, sessionFile, message, messageId, messageSeq}`.
         """

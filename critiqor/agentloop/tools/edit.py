@@ -10,10 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from critiqor.agentloop.tools.file_access import ToolError, format_os_error, open_file, resolve_path
+from critiqor.agentloop.tools.file_access import ToolError, format_os_error, open_file, resolve_path, write_file
 from critiqor.agentloop.tools.results import failed, shorten, succeeded
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
-from critiqor.agentloop.tools.write import PATH_PARAMETER, write_file
+from critiqor.agentloop.tools.write import PATH_PARAMETER
 
 MAX_EDITED_BYTES = 16 * 1024 * 1024
 _MAX_QUOTED_CHARS = 800

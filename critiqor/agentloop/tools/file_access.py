@@ -68,3 +68,20 @@ def format_os_error(error: OSError, call: str, file_path: Path | None = None) ->
     code = errno.errorcode.get(number, "EIO")
     text = _REASONS.get(number) or (os.strerror(number).lower() if number else "i/o error")
     return f"{code}: {text}, {call}" + (f" '{file_path}'" if file_path is not None else "")
+
+
+def write_file(file_path: Path, data: bytes, context: ToolContext) -> None:
+    """Write a file for a tool and create its missing folders; raises `ToolError`."""
+    try:
+        file_path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ToolError(format_os_error(error, "mkdir", file_path.parent)) from error
+    try:
+        descriptor = open_file(file_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, context)
+    except OSError as error:
+        raise ToolError(format_os_error(error, "open", file_path)) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise ToolError(format_os_error(error, "write")) from error

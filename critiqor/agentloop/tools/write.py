@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from pathlib import Path
 from typing import Any
 
-from critiqor.agentloop.tools.file_access import ToolError, format_os_error, open_file, resolve_path
+from critiqor.agentloop.tools.file_access import ToolError, resolve_path, write_file
 from critiqor.agentloop.tools.results import failed, succeeded
 from critiqor.agentloop.tools.tool import ToolContext, ToolOutcome
 
@@ -35,20 +33,3 @@ class WriteTool:
         except ToolError as error:
             return failed(self.name, str(error))
         return succeeded(f"Successfully wrote {len(data)} bytes to {arguments['path']}")
-
-
-def write_file(file_path: Path, data: bytes, context: ToolContext) -> None:
-    """Write a file for a tool and create its missing folders; raises `ToolError`."""
-    try:
-        file_path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ToolError(format_os_error(error, "mkdir", file_path.parent)) from error
-    try:
-        descriptor = open_file(file_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, context)
-    except OSError as error:
-        raise ToolError(format_os_error(error, "open", file_path)) from error
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise ToolError(format_os_error(error, "write")) from error

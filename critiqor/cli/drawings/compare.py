@@ -9,9 +9,10 @@ from rich.text import Text
 
 from critiqor.cli.terminal.bars import bar
 from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, indented, next_command, score_style, styled, untrusted
-from critiqor.cli.terminal.tables import FittingTable, draw_parts, facts_grid
+from critiqor.cli.terminal.tables import FittingTable, draw_report_tables, facts_grid
 from critiqor.cli.texts.compare import Texts, figure_cells
-from critiqor.comparison.compare import CauseChange, Comparison
+from critiqor.comparison.causes import CauseChange
+from critiqor.comparison.compare import Comparison
 from critiqor.comparison.figures import FIGURE_LABELS
 from critiqor.model.formatting import UNKNOWN, format_identifier
 from critiqor.model.timeline import TimingComparison
@@ -56,7 +57,7 @@ def _parts(result: Comparison, timing: TimingComparison, texts: Texts) -> Iterat
         yield Text()
         yield from (indented(untrusted(f"· {note}", FAINT)) for note in result.notes)
     yield Text()
-    yield from draw_parts(list(comparison_parts(timing)))
+    yield from draw_report_tables(list(comparison_parts(timing)))
     yield next_command(f"critiqor show {result.after}")
 
 

@@ -14,8 +14,8 @@ from rich.tree import Tree
 from critiqor.cli.terminal.bars import bar
 from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, next_command, styled, untrusted
 from critiqor.cli.terminal.tables import facts_grid
-from critiqor.cli.texts.explain import NO_ANSWER, SHOWN, SHOWN_ANSWERS, claim_line, numbered_claims
-from critiqor.conversation.checked_text import checked_text
+from critiqor.cli.texts.explain import NO_ANSWER, SHOWN, SHOWN_ANSWERS, claim_line
+from critiqor.conversation.checked_text import checked_text, numbered_claims
 from critiqor.model import CausalStep, ClaimStatus, Finding
 from critiqor.model.formatting import format_claims, format_lost_trust, format_session, format_waste
 from critiqor.model.sanitize import sanitize_for_terminal
@@ -36,7 +36,7 @@ def finding_drawing(run_id: str, explanation: Explanation) -> Group:
 
 
 def answers_drawing(run_id: str, answers: Sequence[CheckedAnswer]) -> Group:
-    """Draw the final answers of a run with their claims."""
+    """Draw the explanation of the final answers of a run: each answer with its claims."""
     return Group(*_answer_parts(run_id, answers))
 
 
@@ -51,7 +51,7 @@ def _answer_parts(run_id: str, answers: Sequence[CheckedAnswer]) -> Iterator[Ren
         yield _claimed_text(answer)
         yield Text()
         yield Text(f"Claims: {format_claims(answer.claims) or 'none'}", FAINT)
-        for number, claim in numbered_claims(answer):
+        for number, claim in numbered_claims(answer.text, answer.claims):
             yield styled(f"[{number}] ", CLAIMS[claim.status]).append_text(untrusted(claim_line(claim)))
         yield Text()
     if len(answers) > SHOWN_ANSWERS:

@@ -12,7 +12,7 @@ from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.run_list import ListedRun, RunRow
 from critiqor.cli.terminal.bars import bar, sparkline
 from critiqor.cli.terminal.styled_text import FAINT, READINESSES, indented, next_command, score_style, styled, untrusted
-from critiqor.comparison.figures import show_command
+from critiqor.comparison.commands import show_command
 from critiqor.model.formatting import counted
 
 MAX_SHOWN = 50

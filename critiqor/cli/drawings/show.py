@@ -35,7 +35,7 @@ from critiqor.cli.texts.show import (
 )
 from critiqor.model import Diagnosis, Finding, RunHead
 from critiqor.model.formatting import counted, format_identifier, format_judged, format_place, format_trust
-from critiqor.model.verdict import SESSION_HEADS, Verdict, session_table
+from critiqor.model.verdict import SESSION_HEADS, Verdict, verdict_table
 from critiqor.run.view import RunView
 
 MAX_CHARTED = 20_000
@@ -105,7 +105,7 @@ def _parts(run: _ShownRun) -> Iterator[RenderableType]:
 
 
 def diagnosis_parts(diagnosis: Diagnosis, verdict: Verdict, lanes: Sequence[Lane] = ()) -> Iterator[RenderableType]:
-    """Draw the verdict, the figures, the time lanes and the findings of a run, part by part."""
+    """Draw the parts that show a diagnosis: the verdict, the figures, the time lanes and the findings."""
     findings = diagnosis.failure_analysis.findings
     yield _verdict_line(verdict)
     yield Text()
@@ -126,7 +126,7 @@ def diagnosis_parts(diagnosis: Diagnosis, verdict: Verdict, lanes: Sequence[Lane
 
 def _sessions(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[RenderableType]:
     """Yield the verdict on each of several sessions."""
-    table = session_table(diagnosis, verdict, SHOWN_SESSIONS)
+    table = verdict_table(diagnosis, verdict, SHOWN_SESSIONS)
     if not table.rows:
         return
     rows = [

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from critiqor.cli.terminal.lane_chart import Lane, LanesChart
 from critiqor.cli.terminal.styled_text import next_command, side_by_side, styled
-from critiqor.cli.terminal.tables import draw_parts
+from critiqor.cli.terminal.tables import draw_report_tables
 from critiqor.model.formatting import format_duration
 from critiqor.model.timeline import TimelineSummary, Turn
 from critiqor.timeline.reports.layout import Part
@@ -74,7 +74,7 @@ def timing_drawing(
 
 def report_drawing(parts: Sequence[Part]) -> Group:
     """Draw the parts of a report only."""
-    return Group(*draw_parts(parts))
+    return Group(*draw_report_tables(parts))
 
 
 def _parts(
@@ -89,6 +89,6 @@ def _parts(
     if lanes:
         yield LanesChart(lanes)
         yield Text()
-    yield from draw_parts(parts)
+    yield from draw_report_tables(parts)
     if following is not None:
         yield next_command(following)

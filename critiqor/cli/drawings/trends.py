@@ -10,7 +10,8 @@ from rich.text import Text
 from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, indented, next_command, preformatted, styled, untrusted
 from critiqor.cli.terminal.tables import FittingTable
 from critiqor.cli.texts.trends import FIGURES, Texts, figure_cells, notes_of, title_of, when, where
-from critiqor.comparison.figures import FIGURE_LABELS, show_command
+from critiqor.comparison.commands import show_command
+from critiqor.comparison.figures import FIGURE_LABELS
 from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
 from critiqor.model.formatting import format_identifier
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from critiqor.cli.fleet.opening import opened_index
-from critiqor.cli.texts.agents import choose_agent, refuse_tenants
+from critiqor.cli.texts.trends import choose_agent, refuse_tenants
 from critiqor.fleet.index.query import RunQuery
 from critiqor.fleet.views.agent_trends import AgentTrends, agent_trends
 

@@ -15,14 +15,14 @@ from rich.text import Text
 from critiqor.cli.terminal.axis import Axis, Interval
 from critiqor.cli.terminal.styled_text import FAINT, SEVERITIES, styled
 from critiqor.errors import CritiqorError
-from critiqor.exporters.trace.activity import activity, is_retry
+from critiqor.exporters.trace.activity import activity
 from critiqor.exporters.trace.lanes import lay_out
 from critiqor.model import Finding, ms_from_iso
 from critiqor.model.event import place_of
 from critiqor.model.formatting import format_duration
 from critiqor.model.timeline import Stall
 from critiqor.model.timestamps import us_of
-from critiqor.model.trace import Category, Part, Slice
+from critiqor.model.trace import Category, Part, Slice, is_retry
 from critiqor.run.store import Run
 
 MAX_ROWS = 3
@@ -84,7 +84,8 @@ def run_lanes(run: Run, stalls: Iterable[Stall]) -> list[Lane]:
 
 
 def build_lanes(parts: Iterable[Part], findings: Iterable[Finding] = (), stalls: Iterable[Stall] = ()) -> list[Lane]:
-    """Return the lanes of the chart that are not empty: findings, agent runs down to tool calls, retries, stalls.
+    """Return the lanes of a chart on the terminal that are not empty: findings, agent runs down to tool calls, retries,
+    stalls.
 
     There can be very many `parts`: they are read once, and only what is drawn is kept.
     """

@@ -86,8 +86,8 @@ def facts_grid(facts: Sequence[tuple[str, Text]]) -> Table:
     return grid
 
 
-def draw_parts(parts: Sequence[Part]) -> Iterator[RenderableType]:
-    """Draw the parts of a report: titles, lines and tables."""
+def draw_report_tables(parts: Sequence[Part]) -> Iterator[RenderableType]:
+    """Draw the tables of a report on the terminal, each under its title and lines."""
     for number, part in enumerate(parts):
         if number:
             yield Text()

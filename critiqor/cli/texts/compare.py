@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.text_layout import page, table
-from critiqor.comparison.compare import CauseChange, Comparison
-from critiqor.comparison.figures import FIGURE_LABELS, format_difference, format_figure, show_command
+from critiqor.comparison.causes import CauseChange
+from critiqor.comparison.commands import show_command
+from critiqor.comparison.compare import Comparison
+from critiqor.comparison.figures import FIGURE_LABELS, format_difference, format_figure
 from critiqor.model.formatting import format_identifier
 from critiqor.model.timeline import TimingComparison
 from critiqor.timeline.reports.comparison_report import comparison_parts

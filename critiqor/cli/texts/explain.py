@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from critiqor.cli.text_layout import page
-from critiqor.conversation.checked_text import checked_text
+from critiqor.conversation.checked_text import checked_text, numbered_claims
 from critiqor.model import Claim
 from critiqor.model.formatting import format_claims, format_lost_trust, format_session, format_waste
 from critiqor.model.sanitize import excerpt
@@ -57,20 +57,14 @@ def answers_text(run: str, answers: Sequence[CheckedAnswer]) -> str:
             lines.append(f"  Request: {excerpt(answer.request, 300)}")
         lines += ["", *(f"  {line}" for line in _numbered_text(answer).split("\n")), ""]
         lines.append(f"  Claims: {format_claims(answer.claims) or 'none'}")
-        lines += [f"  [{number}] {claim_line(claim)}" for number, claim in numbered_claims(answer)]
+        lines += [f"  [{number}] {claim_line(claim)}" for number, claim in numbered_claims(answer.text, answer.claims)]
     if len(answers) > SHOWN_ANSWERS:
         lines += ["", f"and {len(answers) - SHOWN_ANSWERS} more sessions: --json has them all"]
     return page(lines)
 
 
-def numbered_claims(answer: CheckedAnswer) -> Iterator[tuple[int, Claim]]:
-    """Yield the claims of an answer with their numbers, in the order of the text."""
-    pieces = checked_text(answer.text, answer.claims)
-    return ((number, claim) for number, claim in enumerate((one for piece in pieces for one in piece.claims), 1))
-
-
 def claim_line(claim: Claim) -> str:
-    """Return what became of a claim, and the events that decide it."""
+    """Return the explanation of a claim on one line: what became of it, and the events that decide it."""
     cited = f" ({', '.join(claim.evidence[:SHOWN])})" if claim.evidence else ""
     return f"{claim.status}: {claim.reason}{cited}"
 

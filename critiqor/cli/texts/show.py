@@ -19,7 +19,7 @@ from critiqor.model.formatting import (
     format_trust,
     format_verdict,
 )
-from critiqor.model.verdict import SESSION_HEADS, Verdict, session_table
+from critiqor.model.verdict import SESSION_HEADS, Verdict, verdict_table
 from critiqor.run.owner import is_abandoned, is_owner_alive
 from critiqor.run.view import RunView
 
@@ -61,7 +61,7 @@ def diagnosis_lines(diagnosis: Diagnosis, verdict: Verdict) -> list[str]:
         f"  cost: {cost_text(diagnosis.cost_analysis)}",
         f"  time: {time_text(diagnosis)}",
     ]
-    sessions = session_table(diagnosis, verdict, SHOWN_SESSIONS)
+    sessions = verdict_table(diagnosis, verdict, SHOWN_SESSIONS)
     if sessions.rows:
         lines += ["", *table([SESSION_HEADS, *(row.cells for row in sessions.rows)])]
         lines += [f"  {sessions.more}"] if sessions.more else []

@@ -1,11 +1,16 @@
-"""Text of `critiqor trends`: the runs of one agent over time."""
+"""Text of `critiqor trends`: the runs of one agent over time, and which agent to choose."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from shlex import quote
+
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.text_layout import page, table
-from critiqor.comparison.figures import FIGURE_LABELS, format_figure, show_command
+from critiqor.comparison.commands import show_command
+from critiqor.comparison.figures import FIGURE_LABELS, format_figure
 from critiqor.comparison.trends import CauseTrend, RunPoint, Trends
+from critiqor.errors import UnknownRunError, UsageError
 
 FIGURES = ("trust", "confidence", "cost_usd", "wall_ms")
 """Figures that are shown for each run."""
@@ -73,3 +78,23 @@ def when(cause: CauseTrend) -> str:
 
 def _day(moment: str | None) -> str:
     return (moment or "unknown")[:10]
+
+
+def choose_agent(agents: Collection[str], wanted: str | None, place: str = "this runs folder", option: str = "") -> str:
+    """Return the agent whose trends a user wants, or the only one. Raise an error with the commands to choose from."""
+    if not agents:
+        fix = "critiqor monitor openclaw" if not option else "critiqor fleet reindex"
+        raise UnknownRunError(f"there are no runs to show in {place}", fix=fix)
+    if wanted in agents or (wanted is None and len(agents) == 1):
+        return wanted or next(iter(agents))
+    message = f"{place} has runs of several agents" if wanted is None else f"there are no runs of {wanted!r}"
+    commands = [f"critiqor trends{option} --agent {quote(name)}".replace("\n", " ") for name in sorted(agents)]
+    raise UsageError(message, fix="\n    ".join(commands))
+
+
+def refuse_tenants(tenants: Collection[str], agent: str, option: str = "") -> None:
+    """Raise an error with the `critiqor trends` commands to choose from, if agents of several tenants have a name."""
+    if len(tenants) > 1:
+        options = [f"--agent {quote(agent)} --tenant {quote(tenant)}".replace("\n", " ") for tenant in sorted(tenants)]
+        message = f"the runs of {agent!r} belong to several tenants"
+        raise UsageError(message, fix="\n    ".join(f"critiqor trends{option} {each}" for each in options))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_or_file_names
+from critiqor.cli.fleet.background_push import push_sealed
 from critiqor.cli.options import contracts_option, json_option, read_policy_option, runs_dir_option
-from critiqor.cli.output import answer, push_sealed, warn_if_unsigned
+from critiqor.cli.output import answer, warn_if_unsigned
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

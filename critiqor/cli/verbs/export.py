@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.export_output import STDOUT, FormatChoice, output_target
+from critiqor.cli.export_options import STDOUT, FormatChoice, output_target
 from critiqor.cli.options import json_option, policy_option, read_policy_option, runs_dir_option
 from critiqor.cli.output import answer, say
 from critiqor.cli.progress import export_progress

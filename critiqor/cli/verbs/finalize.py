@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from critiqor.cli.completion_values import run_names
+from critiqor.cli.fleet.background_push import push_sealed
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.options import contracts_option, json_option, read_policy_option, runs_dir_option, slot_option
-from critiqor.cli.output import answer, push_sealed, say, warn_if_unsigned
+from critiqor.cli.output import answer, say, warn_if_unsigned
 from critiqor.cli.running_agent import warn_if_running
 
 if TYPE_CHECKING:

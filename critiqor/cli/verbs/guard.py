@@ -18,7 +18,7 @@ from critiqor.cli.options import (
     json_option,
     openclaw_command_option,
     read_policy_option,
-    read_stream,
+    read_stream_options,
     runs_dir_option,
     stream_options,
 )
@@ -101,7 +101,7 @@ def guard(
         abort=gateway.abort,
         say=lambda text: say(text),
         witness=GuardWitness,
-        stream=read_stream(otlp_endpoint, otlp_content),
+        stream=read_stream_options(otlp_endpoint, otlp_content),
         finalize_options=() if policy_file is None else ("--policy", str(policy_file)),
     )
     with ExitStack() as held, suppress(KeyboardInterrupt):

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from critiqor.cli.fleet.background_push import push_sealed
 from critiqor.cli.hints import add_runs_dir
 from critiqor.cli.options import json_option, runs_dir_option, visibility_option
-from critiqor.cli.output import answer, push_sealed, warn
+from critiqor.cli.output import answer, warn
 from critiqor.errors import ExitCode
 
 if TYPE_CHECKING:

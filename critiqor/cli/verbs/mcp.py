@@ -21,7 +21,7 @@ def mcp(runs_dir: str, tenant_id: tuple[str, ...]) -> None:
     openclaw mcp probe critiqor
     """
     from critiqor.errors import CritiqorError
-    from critiqor.mcp.runs import VisibleRuns
+    from critiqor.mcp.visible_runs import VisibleRuns
     from critiqor.run.store import RunStore
 
     runs = VisibleRuns(RunStore(runs_dir), tenant_id)

@@ -14,7 +14,7 @@ from critiqor.cli.options import (
     metadata_options,
     openclaw_command_option,
     read_policy_option,
-    read_stream,
+    read_stream_options,
     runs_dir_option,
     segment_option,
     slot_option,
@@ -111,7 +111,7 @@ def openclaw(
     policy = read_policy_option(policy_file) if has_policy else None
     if policy is not None and policy.limits.given and no_live:
         raise UsageError("the limits of a policy need the live diagnosis", fix="leave out --no-live")
-    stream = read_stream(otlp_endpoint, otlp_content)
+    stream = read_stream_options(otlp_endpoint, otlp_content)
     if stream is not None and no_live:
         raise UsageError("--otlp-endpoint needs the live diagnosis", fix="leave out --no-live")
     options = MonitorOptions(

@@ -10,7 +10,13 @@ import click
 
 from critiqor.cli.completion_values import run_or_file_names
 from critiqor.cli.hints import add_runs_dir
-from critiqor.cli.options import contracts_option, json_option, read_policy_file, read_policy_option, runs_dir_option
+from critiqor.cli.options import (
+    contracts_option,
+    json_option,
+    read_policy_argument,
+    read_policy_option,
+    runs_dir_option,
+)
 from critiqor.cli.output import answer, say, say_if_unproven
 from critiqor.errors import UsageError
 
@@ -39,7 +45,7 @@ def check(file: Path, as_json: bool) -> None:
     """Check that a policy FILE is valid, without a run. A mistake is named with its line, column and key."""
     from critiqor.policy.policy_file import given_rules
 
-    checked = read_policy_file(file)
+    checked = read_policy_argument(file)
     rules, limits = given_rules(checked), checked.limits.given
     lines = [
         f"{file.name} is valid",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from critiqor.cli.completion_values import run_names
-from critiqor.cli.export_output import FILE_FORMATS, STDOUT, FormatChoice, output_target
+from critiqor.cli.export_options import FILE_FORMATS, STDOUT, FormatChoice, output_target
 from critiqor.cli.options import json_option, runs_dir_option
 from critiqor.cli.output import answer, say
 from critiqor.cli.progress import export_progress

@@ -89,7 +89,7 @@ def _hit(event: Event, text: str) -> Hit:
 def _text(found: Sequence[FoundRun]) -> str:
     from critiqor.cli.hints import add_runs_dir
     from critiqor.cli.text_layout import page
-    from critiqor.comparison.figures import show_command
+    from critiqor.comparison.commands import show_command
     from critiqor.model.formatting import counted, format_session
 
     if not found:

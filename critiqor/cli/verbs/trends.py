@@ -37,7 +37,7 @@ def trends(runs_dir: str, agent: str | None, tenant: str | None, last: int | Non
 
         _answer(*fleet_trends(agent, tenant, last), as_json=as_json)
         return
-    from critiqor.cli.texts.agents import choose_agent, refuse_tenants
+    from critiqor.cli.texts.trends import choose_agent, refuse_tenants
     from critiqor.comparison.figures import format_figures
     from critiqor.comparison.trends import trends_of
     from critiqor.model.verdict import fresh_verdict

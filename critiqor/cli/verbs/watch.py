@@ -86,7 +86,7 @@ def _print(follower: Follower, *, as_json: bool) -> str:
     from critiqor.live.verdict import LiveFile
     from critiqor.model.sanitize import sanitize_for_terminal
 
-    live, news = LiveFile(follower.run), FindingNews()
+    live, news = LiveFile(follower.run), WatchedFindings()
     sessions: set[str | None] = set()
     while True:
         update = follower.update()
@@ -110,14 +110,14 @@ def _print(follower: Follower, *, as_json: bool) -> str:
             time.sleep(INTERVAL_SECONDS)
 
 
-class FindingNews:
+class WatchedFindings:
     """Compares verdicts: which findings were announced, changed or withdrawn since the last one."""
 
     def __init__(self) -> None:
         self._known: dict[str, LiveFinding] = {}
 
     def update(self, verdict: LiveVerdict) -> list[tuple[str, LiveFinding]]:
-        """Return what is new in a verdict."""
+        """Return what is new in a verdict since it was watched last."""
         current = {finding.id: finding for finding in verdict.announced_findings}
         gone = [("withdrawn", finding) for key, finding in self._known.items() if key not in current]
         changed = [

@@ -1,1 +1,1 @@
-"""Data behind the pages: run catalog, event index, view models."""
+"""Data behind the pages: run catalog, event index, values of pages."""

@@ -1,4 +1,4 @@
-"""View models of conversations: the entries of a session as the pages show them."""
+"""Conversations of a run: the entries of a session as the pages show them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from critiqor.conversation.checked_text import Piece, checked_text, with_code, worst_first
 from critiqor.conversation.entries import Entry, Session, tool_arguments
-from critiqor.conversation.entry_text import entry_text, tool_result
-from critiqor.dashboard.data.conversation_index import EntryFilter, Shown
+from critiqor.conversation.entry_text import SPEAKING_ARGUMENTS, call_title, entry_text, tool_result
+from critiqor.dashboard.data.conversation_source import EntryFilter, Shown
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.diagnosis.prices.price import price_of
 from critiqor.diagnosis.signals.text import plain_text
 from critiqor.model import Claim, Event, Finding, SessionDiagnosis
 from critiqor.model.formatting import counted, format_duration, format_money, format_number
-from critiqor.model.sanitize import excerpt, remove_escape_sequences
+from critiqor.model.sanitize import remove_escape_sequences
 from critiqor.spans.tool_results import tool_outcome
 
 ENTRIES = 50
@@ -29,8 +29,6 @@ NESTED = 8
 """Number of entries of a subagent that are shown within the conversation of its parent."""
 MAX_REPEATED = 20
 """Maximum number of findings whose calls are all marked, although they cite only some of them."""
-_COMMANDS = ("command", "cmd", "script", "path", "file_path", "url", "query", "pattern", "message", "task")
-"""Arguments that say what a tool call does."""
 
 
 class Pin(NamedTuple):
@@ -67,12 +65,12 @@ class ShownEntry(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether a tool call is shown with its result from the start: where a finding began."""
+        """Whether the tool call of this entry is shown with its result from the start: where a finding began."""
         return any(pin.is_first for pin in self.pins)
 
     @property
     def ids(self) -> list[str]:
-        """The events of the entry."""
+        """The ids of the events of this entry of a conversation."""
         return [self.event.event_id, *([self.end.event_id] if self.end is not None else [])]
 
 
@@ -220,20 +218,11 @@ def _once(pins: Iterable[Pin]) -> list[Pin]:
     return list(kept.values())
 
 
-def call_title(arguments: object) -> str:
-    """Return what a tool call does, on one line."""
-    if isinstance(arguments, dict):
-        for name in _COMMANDS:
-            if isinstance(arguments.get(name), str) and arguments[name]:
-                return excerpt(arguments[name], 160)
-    return "" if arguments in (None, {}) else excerpt(json.dumps(arguments, ensure_ascii=False), 160)
-
-
 def _readable(value: object) -> str:
     """Return arguments as text: a single command as it is, everything else as JSON."""
     if isinstance(value, dict) and len(value) == 1:
         [(name, only)] = value.items()
-        if name in _COMMANDS and isinstance(only, str):
+        if name in SPEAKING_ARGUMENTS and isinstance(only, str):
             return only
     return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 

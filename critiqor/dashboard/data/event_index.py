@@ -120,7 +120,7 @@ class EventIndex:
                 if base.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
                     return False
                 facts = dict(base.execute("SELECT name, value FROM facts"))
-            return facts.get("made_of") == index_source(self._document, digest)
+            return facts.get("made_of") == evidence_mark(self._document, digest)
         except (sqlite3.Error, BrokenRecordError):
             return False
 
@@ -354,8 +354,8 @@ def facet_query(source: str) -> str:
     return f"{counted} ORDER BY times DESC LIMIT {_MAX_FACETS}"
 
 
-def index_source(document: Path, digest: str) -> str:
-    """Return what an event index was built from: its version, the digest of the evidence and the state of the file."""
+def evidence_mark(document: Path, digest: str) -> str:
+    """Return the text by which an event index recognizes its evidence: version, digest, and state of the file."""
     try:
         found = document.stat()
     except OSError as error:

@@ -64,21 +64,11 @@ _NAMES = {
     "state_transition": "state of the run",
     "run_imported": "import",
 }
-_LAYERS = {
-    "tool_hooks": "hooks around OpenClaw's tools",
-    "extension_api": "events of OpenClaw",
-    "supervisor": "Critiqor's supervisor",
-}
 
 
 def event_name(event_type: str) -> str:
     """Return an event type in words; the page of the event shows its recorded name, too."""
     return _NAMES.get(event_type, event_type.replace("_", " "))
-
-
-def layer_name(source_layer: str) -> str:
-    """Return in words which part of the recorder saw an event."""
-    return _LAYERS.get(source_layer, source_layer)
 
 
 def is_plumbing(event_type: str) -> bool:

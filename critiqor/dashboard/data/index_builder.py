@@ -13,7 +13,7 @@ import msgspec
 import psutil
 
 from critiqor.conversation.entries import ConversationBuilder, Entry
-from critiqor.dashboard.data.event_index import FIELDS, EventIndex, evidence_error, facet_query, index_source
+from critiqor.dashboard.data.event_index import FIELDS, EventIndex, evidence_error, evidence_mark, facet_query
 from critiqor.dashboard.data.time_chart import AgentRuns, agent_run_bounds, chart_bars
 from critiqor.exporters import gather_trace
 from critiqor.model import ms_from_iso
@@ -58,7 +58,7 @@ CREATE TABLE runs (id TEXT PRIMARY KEY, first INTEGER, message INTEGER, start_us
 def build_index(run: Run, digest: str, file: Path) -> EventIndex:
     """Build the index of a sealed run. The file gets its final name when it is complete."""
     document = run.evidence_path
-    origin = index_source(document, digest)
+    origin = evidence_mark(document, digest)
     _remove_leftovers(file)
     unfinished = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     unfinished.unlink(missing_ok=True)

@@ -93,7 +93,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     until: str = ""
 
     def matches(self, row: RunRow) -> bool:
-        """Return whether a run matches."""
+        """Return whether a row of the catalog of runs matches."""
         named = (row.run_id, row.agent_id, row.task, row.note, row.headline or "", row.sessions or "", row.status)
         words = " ".join((*named, *row.tags, *row.problems)).lower()
         return (

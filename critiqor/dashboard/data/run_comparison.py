@@ -9,7 +9,7 @@ from typing import NamedTuple
 from critiqor.comparison.call_alignment import AlignedCall, Relation, align_calls
 from critiqor.comparison.text_diff import DiffPiece, text_diff
 from critiqor.conversation.entries import Session
-from critiqor.dashboard.data.conversation_index import EntryFilter
+from critiqor.dashboard.data.conversation_source import EntryFilter
 from critiqor.dashboard.data.conversations import Conversations, ShownEntry
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.model.formatting import format_duration_change, format_session
@@ -20,7 +20,7 @@ MAX_CALLS = 1000
 """Maximum number of tool calls of a session that are compared, the first ones."""
 
 
-class CallRow(NamedTuple):
+class ComparedCallRow(NamedTuple):
     """A tool call of one run beside that of the other."""
 
     session: str
@@ -72,9 +72,9 @@ class RunComparison:
         self.is_complete = self._before.source.is_complete and self._after.source.is_complete
         self._pairs = list(_matched_sessions(self._before, self._after))[:MAX_SESSIONS]
 
-    def calls(self) -> list[CallRow]:
+    def calls(self) -> list[ComparedCallRow]:
         """Return all tool calls in order, session by session, without their differences."""
-        rows: list[CallRow] = []
+        rows: list[ComparedCallRow] = []
         for before, after in self._pairs:
             old, new = _calls(self._before, before), _calls(self._after, after)
             pairs = align_calls([_compared(each) for each in old], [_compared(each) for each in new])
@@ -82,7 +82,7 @@ class RunComparison:
             for number, (first, second, relation) in enumerate(pairs):
                 one = None if first is None else old[first]
                 other = None if second is None else new[second]
-                rows.append(CallRow("" if number else name, one, other, relation, [], [], _time(one, other)))
+                rows.append(ComparedCallRow("" if number else name, one, other, relation, [], [], _time(one, other)))
         return rows
 
     def answers(self) -> list[AnswerRow]:
@@ -103,8 +103,8 @@ class RunComparison:
         return [row for row in rows if row.request or row.answer]
 
 
-def with_differences(rows: list[CallRow]) -> list[CallRow]:
-    """Return rows with the differences between arguments and results, for those that are shown."""
+def with_differences(rows: list[ComparedCallRow]) -> list[ComparedCallRow]:
+    """Return rows of compared runs with the differences between arguments and results, for those that are shown."""
     return [
         row._replace(
             arguments=text_diff(*(each.arguments if each else "" for each in (row.before, row.after))),

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from critiqor.conversation.entries import message_text
-from critiqor.dashboard.data.conversation_index import (
+from critiqor.dashboard.data.conversation_source import (
     ConversationSource,
     IndexedConversations,
     ScannedConversations,

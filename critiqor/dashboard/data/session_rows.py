@@ -91,8 +91,8 @@ SORTS: dict[str, Callable[[SessionRow], tuple[float | str, ...]]] = {
 """What tables of sessions can be sorted by."""
 
 
-def agent_of(session_key: str | None, default: str) -> str:
-    """Return the agent that OpenClaw names in a session key."""
+def agent_of_session(session_key: str | None, default: str) -> str:
+    """Return the agent in the row of a session: the one that OpenClaw names in the session key, or the default."""
     parts = (session_key or "").split(":")
     return parts[1] if len(parts) > 2 and parts[0] == "agent" and parts[1] else default
 
@@ -103,7 +103,7 @@ def judged_row(run_id: str, agent: str, created_at: str, session: SessionDiagnos
         run_id=run_id,
         key=session.session_key,
         name=format_session(session.session_key),
-        agent=agent_of(session.session_key, agent),
+        agent=agent_of_session(session.session_key, agent),
         readiness=session.readiness,
         # The trust of a session is as little proven as that of the run.
         trust=session.trust_score if is_proven else None,
@@ -165,7 +165,7 @@ def _row(
     judged = conversations.judged.get(name)
     is_proven = data.verdict is not None and data.verdict.trust is not None
     row = (
-        SessionRow(data.run_id, name, format_session(name), agent_of(name, agent))
+        SessionRow(data.run_id, name, format_session(name), agent_of_session(name, agent))
         if judged is None
         else judged_row(data.run_id, agent, "", judged, is_proven=is_proven)
     )

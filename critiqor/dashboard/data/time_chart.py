@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from critiqor.exporters.trace.activity import is_retry
 from critiqor.exporters.trace.lanes import lay_out
-from critiqor.model.trace import Instant, Slice, Trace, label
+from critiqor.model.trace import Instant, Slice, Trace, is_retry, label
 
 KINDS = {
     "process": "Processes",
@@ -90,19 +89,19 @@ class AgentRuns(NamedTuple):
     """The events with the messages of agent runs, by their ids."""
 
 
-class Bounds(NamedTuple):
+class ChartBounds(NamedTuple):
     """When something began and ended, in microseconds since 1970."""
 
     start_us: int
     end_us: int
 
-    def joined(self, start_us: int, end_us: int) -> Bounds:
-        """Return the time from the earlier start to the later end."""
-        return Bounds(min(self.start_us, start_us), max(self.end_us, end_us))
+    def joined(self, start_us: int, end_us: int) -> ChartBounds:
+        """Return the time of the chart from the earlier start to the later end."""
+        return ChartBounds(min(self.start_us, start_us), max(self.end_us, end_us))
 
 
-def agent_run_bounds(trace: Trace) -> dict[str, Bounds]:
-    """Return when each agent run began and ended, by recorder and OpenClaw's timeline, as the diagnosis says it."""
+def agent_run_bounds(trace: Trace) -> dict[str, ChartBounds]:
+    """Return where the bar of each agent run begins and ends, by the recorder and OpenClaw's timeline."""
     bounds = _recorded_bounds(trace)
     for slice_ in trace.slices:
         if slice_.category in ("span", "provider") and slice_.end_us is not None:
@@ -113,13 +112,13 @@ def agent_run_bounds(trace: Trace) -> dict[str, Bounds]:
     return bounds
 
 
-def _recorded_bounds(trace: Trace) -> dict[str, Bounds]:
+def _recorded_bounds(trace: Trace) -> dict[str, ChartBounds]:
     """Return when each agent run began and ended, by the recorder."""
-    bounds: dict[str, Bounds] = {}
+    bounds: dict[str, ChartBounds] = {}
     for slice_ in trace.slices:
         if slice_.category == "agent" and slice_.family:
             start, end = slice_.start_us, trace.end_us if slice_.end_us is None else slice_.end_us
-            bounds[slice_.family] = bounds.get(slice_.family, Bounds(start, end)).joined(start, end)
+            bounds[slice_.family] = bounds.get(slice_.family, ChartBounds(start, end)).joined(start, end)
     return bounds
 
 

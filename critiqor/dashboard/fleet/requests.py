@@ -48,7 +48,7 @@ def query_of(filters: dict[str, str], limit: int, offset: int = 0) -> RunQuery:
 
 
 def day_ms(text: str | None, days_later: int = 0) -> int | None:
-    """Return when a day such as 2026-11-16 begins in UTC, in milliseconds since 1970; None if it is none."""
+    """Return when the day that a request names begins in UTC, in milliseconds since 1970; None if it is none."""
     try:
         day = date.fromisoformat(text or "") + timedelta(days=days_later)
     except (ValueError, OverflowError):
@@ -57,5 +57,5 @@ def day_ms(text: str | None, days_later: int = 0) -> int | None:
 
 
 def shown_tenants(viewer: Viewer) -> list[str]:
-    """Return the tenants to choose from; empty if there is no choice."""
+    """Return the tenants that a request about the fleet can choose from; empty if there is no choice."""
     return sorted(viewer.tenants) if len(viewer.tenants) > 1 else []

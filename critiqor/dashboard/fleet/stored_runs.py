@@ -59,7 +59,7 @@ class OpenedRun:
         self._indexes = IndexCache()
 
     def page_data(self, viewer: Viewer) -> RunPageData:
-        """Return the data of its pages. Raise `UnknownRunError` if the viewer may not see it."""
+        """Return the data of the pages of this stored run. Raise `UnknownRunError` if the viewer may not see it."""
         view = self._catalog.open(self.row.run, viewer)
         return RunPageData(view, self._indexes, StoredPlace(exact_name(self.row), stored_address(self.row)))
 

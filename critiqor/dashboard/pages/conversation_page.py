@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from critiqor.conversation.entries import Session
-from critiqor.dashboard.data.conversation_index import Shown
+from critiqor.dashboard.data.conversation_source import Shown
 from critiqor.dashboard.data.conversations import ENTRIES, Conversations
 from critiqor.dashboard.data.run_page_data import RunPageData
 from critiqor.dashboard.pages.paging import Pages, page_number

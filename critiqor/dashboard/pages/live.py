@@ -15,9 +15,9 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from critiqor.dashboard.data.event_kinds import is_plumbing, kind_of
 from critiqor.dashboard.data.live_verdict import LiveScope, live_verdict_data
 from critiqor.dashboard.data.run_page_data import RunPageData
-from critiqor.dashboard.data.view_models import informative_values
 from critiqor.dashboard.pages.run_addresses import session_key_of
 from critiqor.dashboard.pages.site import Site
+from critiqor.dashboard.render.event_content import informative_values
 from critiqor.dashboard.web.forms import read_form
 from critiqor.errors import CritiqorError
 from critiqor.live.stop_request import StoppedSession

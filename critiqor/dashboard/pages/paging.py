@@ -44,12 +44,3 @@ class Pages(NamedTuple):
 def page_number(text: str | None) -> int:
     """Return the requested page number; 1 if the request is invalid."""
     return int(text) if text and text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text) else 1
-
-
-def seconds_of(text: str | None) -> float:
-    """Return a number of seconds that a request names; 0 if there is none or it is invalid."""
-    try:
-        value = float(text or 0)
-    except ValueError:
-        return 0.0
-    return value if 0 < value < 1e9 else 0.0

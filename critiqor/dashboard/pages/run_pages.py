@@ -10,18 +10,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from critiqor.dashboard.data import view_models
+from critiqor.dashboard.data import page_values
 from critiqor.dashboard.data.conversations import Conversations
 from critiqor.dashboard.data.event_index import EventFilter
 from critiqor.dashboard.data.run_page_data import PAGE, EventNeighbours, RunPageData
-from critiqor.dashboard.pages.paging import Pages, page_number, seconds_of
+from critiqor.dashboard.pages.paging import Pages, page_number
 from critiqor.dashboard.pages.run_addresses import FINDINGS, session_key_of
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.render.event_content import event_contents
 from critiqor.model.event import place_of
 from critiqor.search.terms import Search
 
-FILTERS = view_models.EVENT_FILTERS
+FILTERS = page_values.EVENT_FILTERS
 
 
 class RunPages:
@@ -35,12 +35,12 @@ class RunPages:
     def overview(self, request: Request) -> Response:
         """Show the overview: verdict, main problem, next action."""
         data = self._site.run_data(request)
-        return self._page(request, data, "overview.html", "", **view_models.overview_values(data))
+        return self._page(request, data, "overview.html", "", **page_values.overview_values(data))
 
     def diagnosis(self, request: Request) -> Response:
         """Show the findings with their causal chains and events, and the causal graph."""
         data = self._site.run_data(request)
-        values = view_models.diagnosis_values(data, page_number(request.query_params.get("page")), self._findings)
+        values = page_values.diagnosis_values(data, page_number(request.query_params.get("page")), self._findings)
         return self._page(request, data, "diagnosis.html", "diagnosis", **values)
 
     def evidence(self, request: Request) -> Response:
@@ -74,8 +74,8 @@ class RunPages:
             chosen={name: names[field] for name, field in FILTERS.items()},
             is_indexed=not data.is_sealed or is_indexed,
             coverage=data.coverage(),
-            citing=view_models.citing_findings(data, [each.event.event_id for each in found.events]),
-            **view_models.evidence_choices(data, wanted),
+            citing=page_values.citing_findings(data, [each.event.event_id for each in found.events]),
+            **page_values.evidence_choices(data, wanted),
         )
 
     def event(self, request: Request) -> Response:
@@ -114,13 +114,13 @@ class RunPages:
     def cost(self, request: Request) -> Response:
         """Show tokens and money by model, tool and turn."""
         data = self._site.run_data(request)
-        return self._page(request, data, "cost.html", "cost", **view_models.cost_values(data))
+        return self._page(request, data, "cost.html", "cost", **page_values.cost_values(data))
 
     def context(self, request: Request) -> Response:
         """Show the use of memory, and sizes of requests against the budget."""
         data = self._site.run_data(request)
         session = self._session(request, data)
-        values = view_models.context_values(data, session)
+        values = page_values.context_values(data, session)
         return self._page(request, data, "context.html", "context", **values, shown_session=session)
 
     def playbook(self, request: Request) -> Response:
@@ -140,3 +140,12 @@ class RunPages:
 
     def _page(self, request: Request, data: RunPageData, template: str, name: str, **values: Any) -> Response:
         return self._site.page(request, template, run_data=data, current=name, diagnosis=data.diagnosis, **values)
+
+
+def seconds_of(text: str | None) -> float:
+    """Return a number of seconds that a request names; 0 if there is none or it is invalid."""
+    try:
+        value = float(text or 0)
+    except ValueError:
+        return 0.0
+    return value if 0 < value < 1e9 else 0.0

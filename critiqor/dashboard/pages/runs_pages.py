@@ -18,7 +18,7 @@ from critiqor.dashboard.pages.sorting import Sorting
 from critiqor.dashboard.render.chart_drawing import COST, TIME, TRUST, Chart, Measurement, Unit, draw_trend
 from critiqor.dashboard.web.forms import read_fields
 from critiqor.errors import UsageError
-from critiqor.exporters.materials import DEFAULT_OPTIONS, gather
+from critiqor.exporters.gathering import DEFAULT_OPTIONS, gather
 from critiqor.exporters.zip import report
 from critiqor.model import ms_from_iso
 from critiqor.model.formatting import counted

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from critiqor.conversation.entries import message_text
-from critiqor.dashboard.data.conversation_index import IndexedConversations
+from critiqor.dashboard.data.conversation_source import IndexedConversations
 from critiqor.dashboard.data.conversations import Conversations
 from critiqor.dashboard.data.session_rows import (
     MAX_WORDS,

@@ -11,13 +11,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from critiqor import __version__
-from critiqor.dashboard.data.event_kinds import event_name, is_plumbing, kind_of, layer_name
+from critiqor.dashboard.data.event_kinds import event_name, is_plumbing, kind_of
 from critiqor.dashboard.data.index_cache import IndexCache
 from critiqor.dashboard.data.run_catalog import RunCatalog
 from critiqor.dashboard.data.run_page_data import RunPageData
-from critiqor.dashboard.data.view_models import informative_values
 from critiqor.dashboard.pages.run_addresses import path_segment
 from critiqor.dashboard.render import formatting as wording
+from critiqor.dashboard.render.event_content import informative_values
+from critiqor.dashboard.render.formatting import layer_name
 from critiqor.dashboard.web.access import Access
 from critiqor.dashboard.web.bind_address import LOOPBACK, BindAddress, resolve_host
 from critiqor.dashboard.web.links import Links

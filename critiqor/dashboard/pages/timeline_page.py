@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from critiqor.dashboard.data.conversations import Conversations
+from critiqor.dashboard.data.page_values import slow_calls
 from critiqor.dashboard.data.time_chart import ChartWindow
-from critiqor.dashboard.data.view_models import slow_calls
 from critiqor.dashboard.pages.run_addresses import session_key_of
 from critiqor.dashboard.pages.site import Site
 from critiqor.dashboard.render.lane_drawing import WHOLE, draw

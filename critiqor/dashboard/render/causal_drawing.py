@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from critiqor.dashboard.render.graph_layout import Layout, lay_out
+from critiqor.dashboard.render.text_width import text_width, wrap
 from critiqor.model import Diagnosis, GraphEdge, GraphNode
 from critiqor.model.sanitize import sanitize_for_page
 
@@ -25,10 +24,9 @@ PORT_GAP, HEAD = 14, 5
 MAX_LABEL_LINES = 4
 MAX_LABEL = 200
 """Maximum length in characters of the full label."""
-_NARROW, _WIDE = frozenset("fijlrtI.,:;'|!()[]{}/\\` -"), frozenset("mwMWGOQ@%&#")
 
 
-class Box(NamedTuple):
+class CausalBox(NamedTuple):
     """A node with its position; sizes in pixels."""
 
     x: float
@@ -42,7 +40,7 @@ class Box(NamedTuple):
     href: str | None
 
     def line_y(self, number: int) -> float:
-        """Return the baseline of a line of the label: it is centered in the box."""
+        """Return the baseline of a line of the label of a cause or effect: it is centered in the box."""
         return self.y + self.height / 2 + (number - (len(self.lines) - 1) / 2) * LINE_HEIGHT + 4
 
 
@@ -61,7 +59,7 @@ class Arrow(NamedTuple):
 class CausalDrawing(NamedTuple):
     """The drawing of a causal graph; sizes in pixels."""
 
-    boxes: list[Box]
+    boxes: list[CausalBox]
     arrows: list[Arrow]
     width: int
     height: int
@@ -133,53 +131,9 @@ def _node(node: GraphNode, severity: str, href: str | None) -> _Node:
     # A drawing has one font, so that backticks mean nothing in it.
     label = sanitize_for_page(node.label[:MAX_LABEL]).replace("`", "").strip() or node.kind
     room = (BOX_WIDTH - 2 * PADDING) / (1.1 if is_finding else 1)
-    return _Node(wrap(label, room), label, f"box is-finding {severity}".strip() if is_finding else "box", href)
-
-
-def wrap(text: str, width: float) -> list[str]:
-    """Wrap text to a width in pixels, between words if possible, and shorten it to the number of lines of a label.
-
-    A line that ends between words ends with a space, so that the joined lines are the text.
-    """
-    lines, line = [], ""
-    for word in text.split():
-        rest = word
-        while rest:
-            joined = f"{line} {rest}" if line else rest
-            if text_width(joined) <= width:
-                line, rest = joined, ""
-            elif line:
-                lines.append(f"{line} ")
-                line = ""
-            else:
-                count = 1
-                while text_width(rest[: count + 1]) <= width:
-                    count += 1
-                lines.append(rest[:count])
-                rest = rest[count:]
-    lines += [line] if line else []
-    if len(lines) <= MAX_LABEL_LINES:
-        return lines
-    last = lines[MAX_LABEL_LINES - 1]
-    while text_width(f"{last}…") > width:
-        last = last[:-1]
-    return [*lines[: MAX_LABEL_LINES - 1], f"{last.rstrip()}…"]
-
-
-def text_width(text: str) -> float:
-    """Estimate the width of a text of 12 pixels, for the widest of the usual fonts."""
-    return sum(map(_character_width, text))
-
-
-@lru_cache(1 << 12)
-def _character_width(character: str) -> float:
-    if character in _NARROW:
-        return 4.7
-    if character in _WIDE:
-        return 10.4
-    if not character.isascii() and unicodedata.east_asian_width(character) in "WF":
-        return 12.5
-    return 8.2 if character.isupper() or not character.isascii() else 7.2
+    return _Node(
+        wrap(label, room, MAX_LABEL_LINES), label, f"box is-finding {severity}".strip() if is_finding else "box", href
+    )
 
 
 def _draw(
@@ -208,16 +162,16 @@ def _spans(nodes: list[_Node], layout: Layout, *, is_down: bool) -> list[_Span]:
     return spans
 
 
-def _box(node: _Node, number: int, layout: Layout, spans: list[_Span], *, is_down: bool) -> Box:
+def _box(node: _Node, number: int, layout: Layout, spans: list[_Span], *, is_down: bool) -> CausalBox:
     span, center = spans[layout.layers[number]], layout.centers[number] + MARGIN
     text = (node.lines, node.label, node.css, node.href)
     if is_down:
-        return Box(round(center - BOX_WIDTH / 2, 1), span.start, BOX_WIDTH, span.end - span.start, *text)
-    return Box(span.start, round(center - node.height / 2, 1), BOX_WIDTH, node.height, *text)
+        return CausalBox(round(center - BOX_WIDTH / 2, 1), span.start, BOX_WIDTH, span.end - span.start, *text)
+    return CausalBox(span.start, round(center - node.height / 2, 1), BOX_WIDTH, node.height, *text)
 
 
 def _routes(
-    boxes: list[Box], ends: list[tuple[int, int]], layout: Layout, spans: list[_Span], *, is_down: bool
+    boxes: list[CausalBox], ends: list[tuple[int, int]], layout: Layout, spans: list[_Span], *, is_down: bool
 ) -> list[list[_Point]]:
     """Return the points of each arrow: where it leaves and enters boxes and layers."""
     ways = [[place + MARGIN for place in way] for way in layout.ways]

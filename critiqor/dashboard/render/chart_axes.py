@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -122,3 +123,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def _utc(moment: float) -> datetime:
     return _EPOCH + timedelta(milliseconds=moment)
+
+
+def value_scale(ticks: list[Tick], height: int) -> Callable[[float], float]:
+    """Return the function from a value to a position on an axis of this height, with the last tick at the top."""
+    top = ticks[-1].at
+    return lambda value: round(height - height * value / top, 1)

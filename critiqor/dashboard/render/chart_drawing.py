@@ -11,7 +11,7 @@ from itertools import groupby
 from statistics import median
 from typing import Any, NamedTuple
 
-from critiqor.dashboard.render.chart_axes import Tick, date_ticks, duration_ticks, number_ticks
+from critiqor.dashboard.render.chart_axes import Tick, date_ticks, duration_ticks, number_ticks, value_scale
 from critiqor.model.diagnosis import RequestSize
 from critiqor.model.formatting import counted, format_duration, format_money, format_number
 from critiqor.model.timestamps import iso_from_ms
@@ -122,7 +122,7 @@ def draw_trend(name: str, unit: Unit, measurements: Sequence[Measurement]) -> Ch
         return round(PAD + (at - first) * scale, 1) if scale else WIDTH / 2
 
     ticks = unit.ticks(max(value for _, value in known))
-    y = value_scale(ticks)
+    y = value_scale(ticks, HEIGHT)
     columns = _columns(known, x)
     low, high = min(value for _, value in known), max(value for _, value in known)
     is_joined = len(columns) < len(known)
@@ -193,7 +193,7 @@ def draw_requests(
     if not sizes:
         return None
     ticks = number_ticks(max([*sizes, *(one.budget_tokens or 0 for one in requests)]) or 1)
-    y = value_scale(ticks)
+    y = value_scale(ticks, HEIGHT)
     slot = WIDTH / len(requests)
     half = slot / 2 * (0.75 if len(requests) <= MAX_SEPARATE_BARS else 1)
     shapes = {"bars": "", "over": "", "budget": "", "compactions": ""}
@@ -229,12 +229,6 @@ def draw_requests(
 def _describe_request(number: int, one: RequestSize) -> str:
     text = f"Request {number + 1:,}: {counted(one.input_tokens or 0, 'token')}"
     return f"{text}, {one.saturation:.0%} of {format_number(one.budget_tokens)}" if one.saturation is not None else text
-
-
-def value_scale(ticks: list[Tick]) -> Callable[[float], float]:
-    """Return the function from a value to a position, with the last tick at the top."""
-    top = ticks[-1].at
-    return lambda value: round(HEIGHT - HEIGHT * value / top, 1)
 
 
 def _line(places: list[tuple[float, float]]) -> str:

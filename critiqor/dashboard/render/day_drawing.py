@@ -7,8 +7,8 @@ from datetime import date
 from itertools import groupby
 from typing import NamedTuple
 
-from critiqor.dashboard.render.chart_axes import Tick, date_ticks, number_ticks
-from critiqor.dashboard.render.chart_drawing import WIDTH, Chart, Point, Unit, value_scale
+from critiqor.dashboard.render.chart_axes import Tick, date_ticks, number_ticks, value_scale
+from critiqor.dashboard.render.chart_drawing import HEIGHT, WIDTH, Chart, Point, Unit
 from critiqor.model.formatting import format_number
 
 MAX_STACKS = 120
@@ -43,7 +43,7 @@ def draw_days(
     ]
     sums = [{part: sum(day.values.get(part, 0) for day in each) for part in days[0].values} for _, each in stacks]
     ticks = unit.ticks(max(sum(values.values()) for values in sums))
-    y, slot = value_scale(ticks), WIDTH / ((last - first) // length + 1)
+    y, slot = value_scale(ticks, HEIGHT), WIDTH / ((last - first) // length + 1)
     shapes, points = dict.fromkeys(days[0].values, ""), []
     for (place, members), values in zip(stacks, sums, strict=True):
         left, right, below = (place + 0.1) * slot, (place + 0.9) * slot, 0.0

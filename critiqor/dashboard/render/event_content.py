@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from critiqor.comparison.text_diff import DiffPiece, text_diff
+from critiqor.diagnosis.collections.fingerprints import canonical_json
 from critiqor.diagnosis.signals.text import plain_text
 from critiqor.model import Event
-from critiqor.model.sanitize import remove_escape_sequences
+from critiqor.model.sanitize import excerpt, remove_escape_sequences
+from critiqor.search.terms import searchable_text
+
+_MAX_EXCERPT = 240
+"""Maximum length of one value of an event in characters."""
+_MAX_SEARCHED = 50_000
+"""Maximum number of characters of an event in which the match of a search is located."""
 
 MAX_VALUES = 20
 """Maximum number of arguments of a call that are shown one by one."""
@@ -136,3 +144,35 @@ class _Trees:
     def _leaf(self, value: object) -> str:
         text = _clean(value) if isinstance(value, str) else json.dumps(value)
         return text if len(text) <= MAX_LEAF else f"{text[:MAX_LEAF]}…"
+
+
+def informative_values(event: Event, search: re.Pattern[str] | None = None) -> list[tuple[str, str]]:
+    """Return the content of an event in short: one line per value; the match of a search is always among them."""
+    payload = event.payload
+    lines = []
+    if payload.get("arguments") is not None:
+        lines.append(("arguments", excerpt(canonical_json(payload["arguments"]), _MAX_EXCERPT)))
+    if event.error:
+        lines.append(("error", excerpt(remove_escape_sequences(event.error), _MAX_EXCERPT)))
+    for name in ("result", "text"):
+        if payload.get(name):
+            text = plain_text(payload[name])[: 4 * _MAX_SEARCHED]
+            lines.append((name, excerpt(remove_escape_sequences(text), _MAX_EXCERPT)))
+    usage = payload.get("usage")
+    if isinstance(usage, dict):
+        counted = ((usage.get(name), way) for name, way in (("input", "in"), ("output", "out")))
+        parts = [f"{count} tokens {way}" for count, way in counted if isinstance(count, int | float)]
+        lines += [("usage", ", ".join(parts))] if parts else []
+    if search is not None:
+        lines += _found(event, search, lines)
+    return lines
+
+
+def _found(event: Event, search: re.Pattern[str], lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the first match of a search that the lines do not show, as one more line."""
+    shown = {match[0].lower() for _, text in lines for match in search.finditer(text)}
+    text = searchable_text(event)[:_MAX_SEARCHED]
+    for match in search.finditer(text, len(event.event_type)):
+        if match[0].lower() not in shown:
+            return [("found", excerpt(text[max(0, match.start() - 80) : match.end() + _MAX_EXCERPT], _MAX_EXCERPT))]
+    return []

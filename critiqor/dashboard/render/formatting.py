@@ -15,6 +15,12 @@ from markupsafe import Markup, escape
 from critiqor.model.formatting import format_duration
 from critiqor.model.sanitize import sanitize_for_page
 
+_LAYERS = {
+    "tool_hooks": "hooks around OpenClaw's tools",
+    "extension_api": "events of OpenClaw",
+    "supervisor": "Critiqor's supervisor",
+}
+
 MAX_TEXT = 20_000
 """Maximum length of one text on a page in characters; the raw event has the rest."""
 MAX_RAW = 1_000_000
@@ -84,3 +90,8 @@ def percent(share: float | None) -> str:
 def moment(text: str | None) -> str:
     """Format a timestamp as it appears on a page."""
     return "unknown" if not text else text.replace("T", " ").removesuffix("Z")
+
+
+def layer_name(source_layer: str) -> str:
+    """Return in words which part of the recorder saw an event."""
+    return _LAYERS.get(source_layer, source_layer)

@@ -70,7 +70,7 @@ class DrawnBar(NamedTuple):
     """The name, as far as it fits on the bar."""
 
 
-class Mark(NamedTuple):
+class LaneMark(NamedTuple):
     """The start of a finding in the chart."""
 
     x: float
@@ -85,7 +85,7 @@ class Mark(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What it is, in one line without formatting."""
+        """What a mark on the lanes is, in one line without formatting."""
         return f"{self.severity}: {self.text}" + (f" ({self.place})" if self.place else "")
 
 
@@ -107,7 +107,7 @@ class Drawing(NamedTuple):
     bars: list[DrawnBar]
     rows: list[Row]
     ticks: list[Tick]
-    marks: list[Mark]
+    marks: list[LaneMark]
     """Starts of findings."""
     height: int
     joined: bool
@@ -276,7 +276,7 @@ def _ticks(window: ChartWindow) -> list[Tick]:
     return [Tick(_x(window, at), format_duration((at - window.first) / 1000)) for at in moments]
 
 
-def _marks(data: RunPageData, window: ChartWindow) -> list[Mark]:
+def _marks(data: RunPageData, window: ChartWindow) -> list[LaneMark]:
     """Return a mark at the start of each finding."""
     index = data.index()
     if data.diagnosis is None or index is None:
@@ -286,7 +286,7 @@ def _marks(data: RunPageData, window: ChartWindow) -> list[Mark]:
         at = index.moment(finding.first_event)
         if at is not None and window.start <= at <= window.end:
             marks.append(
-                Mark(
+                LaneMark(
                     _x(window, at),
                     TOP - 18,
                     finding.severity,

@@ -154,7 +154,7 @@ class FragmentExtractor:
 
 
 def find_stylesheets(page: str) -> list[str]:
-    """Return the addresses of the stylesheets of a page."""
+    """Return the addresses of the stylesheets that the fragments of a page need."""
     return _parse(page, "main").stylesheets
 
 

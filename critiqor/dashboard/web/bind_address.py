@@ -59,7 +59,7 @@ def resolve_host(host: str, command: str = "critiqor dashboard") -> BindAddress:
 
 
 def listen(bind: BindAddress, port: int | None, command: str = "critiqor dashboard") -> socket.socket:
-    """Return a socket that listens on this address only.
+    """Return a socket that is bound to this address only, and listens.
 
     Port 0 means a free port. None means the default port, or a free one if another process uses it.
     """

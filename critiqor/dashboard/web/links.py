@@ -89,7 +89,7 @@ class Links:
 
 
 def change_run_visibility(run: Run, to: str) -> RunVisibility:
-    """Change who may see a run. A run that becomes private loses its links; sharing it again restores none of them."""
+    """Change who may see a run, and revoke its links if it becomes private; sharing it again restores none of them."""
     result = change_visibility(run, to)
     if result.visibility == "private":
         Links(run.paths).revoke_all(run.id)

@@ -25,5 +25,5 @@ def value_to_text(value: Any) -> str:
 
 
 def value_to_json(value: Any) -> str:
-    """Return a recorded value as JSON with sorted keys."""
+    """Return a recorded value as JSON with sorted keys, for an attribute of a span."""
     return _encode(value).decode()

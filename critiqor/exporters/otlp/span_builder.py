@@ -67,7 +67,7 @@ class _HeldSpan(NamedTuple):
 
 
 def trace_id_of(run: RunHead) -> str:
-    """Return the trace id of the span of a run: 32 hexadecimal digits, the same for every export."""
+    """Return the trace id of all spans that are built of a run: 32 hexadecimal digits, the same for every export."""
     return _digest(16, run.run_id, run.timestamps.created_at)
 
 

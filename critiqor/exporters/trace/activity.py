@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,14 +23,6 @@ FIRST_SAMPLE_SECONDS = 0.5
 _INNER_CALL = 3
 _DEPTHS: dict[SpanKind, int] = {"agent": 0, "turn": 1, "model": 2, "tool": 2, "compaction": 2, "memory": 4}
 """Nesting of slices. Simultaneous calls are side by side; an inner tool call is inside its outer one."""
-
-
-def is_retry(part: Part) -> TypeGuard[Slice | Instant]:
-    """Return whether a part is a retry: another attempt of an agent run, or of a request that its provider refused."""
-    if isinstance(part, Slice) and part.category == "agent":
-        attempt = part.facts.get("attempt")
-        return isinstance(attempt, int | float) and attempt > 1
-    return isinstance(part, Instant) and part.category == "event" and part.name == "provider_retry"
 
 
 def activity(events: Iterable[Event]) -> Iterator[Part]:

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from critiqor.model.trace import Slice, Trace, Track
+from critiqor.model.trace import Slice
 
 GRAIN_US = 1000
 """Maximum error of a time with a resolution of one millisecond."""
@@ -42,17 +42,6 @@ class _Bar:
         self.family = slice_.family
         self.start = slice_.start_us
         self.end = max(self.start, end_us if slice_.end_us is None else slice_.end_us)
-
-
-def tracks_of(trace: Trace) -> dict[Track, list[Slice]]:
-    """Return the slices of each track, in the order of the processes; a track may have only instants."""
-    tracks: dict[Track, list[Slice]] = {}
-    for instant in trace.instants:
-        tracks.setdefault(instant.track, [])
-    for slice_ in trace.slices:
-        tracks.setdefault(slice_.track, []).append(slice_)
-    places = {process.pid: place for place, process in enumerate(trace.processes)}
-    return dict(sorted(tracks.items(), key=lambda item: places[item[0].pid]))
 
 
 def lay_out(slices: Iterable[Slice], end_us: int) -> list[Placed]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from critiqor.diagnosis import FAILURE_TYPES
-from critiqor.exporters.notes import diagnosis_or_note, unfinished_notes
+from critiqor.exporters.export_notes import diagnosis_or_note, unfinished_notes
 from critiqor.exporters.trace.activity import activity
 from critiqor.model import Event, EventType, Finding, ms_from_iso
 from critiqor.model.event import place_of

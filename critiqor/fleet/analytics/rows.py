@@ -142,7 +142,7 @@ def claim_rows(manifest: Manifest, diagnosis: Diagnosis, *, with_content: bool) 
 
 
 def day_of(manifest: Manifest) -> str:
-    """Return the day on which a run was created, in UTC."""
+    """Return the day of the rows of a run: that on which it was created, in UTC."""
     return _day(ms_from_iso(manifest.timestamps.created_at) or 0)
 
 

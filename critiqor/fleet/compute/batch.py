@@ -33,7 +33,7 @@ class Done(NamedTuple, Generic[Task, Result]):
 
     @property
     def was_lost(self) -> bool:
-        """Whether the executor broke before the task was finished."""
+        """Whether the executor broke before this task of the batch was finished."""
         return isinstance(self.error, BrokenExecutor | CancelledError)
 
 

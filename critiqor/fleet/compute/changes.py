@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 
-from critiqor.comparison.compare import CauseChange, cause_changes
+from critiqor.comparison.causes import CauseChange, cause_changes
 from critiqor.fleet.manifest import Manifest
 from critiqor.model.diagnosis import Diagnosis, Readiness
 
@@ -52,7 +52,7 @@ class RunProblem(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, manifest: Manifest, problem: str) -> RunProblem:
-        """Return the problem of a run."""
+        """Return a run whose changes are unknown because of a problem."""
         return cls(host_id=manifest.host_id, run_id=manifest.run_id, seal=manifest.seal, problem=problem)
 
 

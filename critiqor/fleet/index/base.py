@@ -109,7 +109,7 @@ class Base(Protocol):
 
 
 def convert(row: Sequence[Any], kind: type[Any], columns: Sequence[str] | None = None) -> Any:
-    """Return a row of a database as a struct."""
+    """Return a result of the database as a struct."""
     names = columns if columns is not None else kind.__struct_fields__
     try:
         # Not strict: SQLite has numbers for booleans.
@@ -119,12 +119,12 @@ def convert(row: Sequence[Any], kind: type[Any], columns: Sequence[str] | None =
 
 
 def columns_of(kind: type[Any], prefix: str) -> str:
-    """Return the columns of a struct for a SELECT."""
+    """Return the columns of a database for a struct, as a SELECT names them."""
     return ", ".join(f"{prefix}.{name}" for name in kind.__struct_fields__)
 
 
 def check_version(version: int, known: int, address: str) -> None:
-    """Raise `NewerIndexError` if an index has more migrations than this version of Critiqor knows."""
+    """Raise `NewerIndexError` if a database has more migrations than this version of Critiqor knows."""
     if version > known:
         message = f"the index {address} was made by a newer version of Critiqor: its tables are of version {version}"
         raise NewerIndexError(f"{message}, and this one knows version {known}", fix="update Critiqor on this machine")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from critiqor.comparison.figures import was_profiled
 from critiqor.fleet.index.rows import (
     IndexedClaim,
     IndexedCost,
@@ -20,7 +21,7 @@ from critiqor.fleet.index.rows import (
 )
 from critiqor.fleet.index.texts import SearchText, diagnosis_texts
 from critiqor.fleet.manifest import Manifest, rule_set_order
-from critiqor.model.diagnosis import Diagnosis, was_profiled
+from critiqor.model.diagnosis import Diagnosis
 from critiqor.model.formatting import format_sessions
 from critiqor.model.timestamps import iso_from_ms, ms_from_iso
 
@@ -74,12 +75,12 @@ def _sealed_key(manifest: Manifest) -> str:
 
 
 def rule_order(rule_set: str) -> str:
-    """Return a rule set as a text that sorts like `rule_set_order`: its numbers have leading zeros."""
+    """Return the rule set of an entry as a text that sorts like `rule_set_order`: its numbers have leading zeros."""
     return ".".join(f"{number:05}" for number in rule_set_order(rule_set))
 
 
 def rows_of(entry: IndexEntry) -> EntryRows:
-    """Return the rows of an entry. Raise `ValueError` if the diagnosis is not one of the sealed evidence."""
+    """Return an entry of the index as rows. Raise `ValueError` if the diagnosis is not one of the sealed evidence."""
     manifest, diagnosis = entry.manifest, entry.diagnosis
     if diagnosis.evidence_digest != manifest.seal:
         raise ValueError(f"the diagnosis of {manifest.name} is one of other evidence")

@@ -27,7 +27,7 @@ _BUSY_SECONDS = 60
 
 
 def default_file() -> Path:
-    """Return the path of the index in the user's data folder, whether it exists or not."""
+    """Return the path of the SQLite file in the user's data folder, whether it exists or not."""
     base = os.environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser()
     return Path(base) / "critiqor" / FILE_NAME
 

@@ -32,7 +32,7 @@ class RunStanding(NamedTuple):
 
 
 def figure_of(run: IndexedRun, figure: str) -> float | None:
-    """Return a figure of a run; None if it is unknown or cannot be compared."""
+    """Return the figure of an indexed run for its standing; None if it is unknown or cannot be compared."""
     values: dict[str, float | None] = {
         "trust": run.trust,
         "cost_usd": None if run.cost_is_partial else run.cost_usd,

@@ -83,7 +83,7 @@ def word_vector(text: str) -> str:
 
 
 def word_query(words: str) -> str:
-    """Return a search as PostgreSQL reads a `tsquery`; empty if it has no words."""
+    """Return a search in the indexed texts as PostgreSQL reads a `tsquery`; empty if it has no words."""
     phrases = []
     for phrase in Search(words).phrases:
         parts = " <-> ".join(f"'{word[:_MAX_WORD]}'" for word in phrase)

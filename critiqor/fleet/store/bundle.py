@@ -58,7 +58,7 @@ def write_bundle(run: Run, file: BinaryIO, content: Content = "full", host: str 
     files = [packed_json("record.json", view.head)]
     if content == "structure":
         # Imported here, because it loads every reporter.
-        from critiqor.exporters.materials import anonymous_files
+        from critiqor.exporters.gathering import anonymous_files
 
         files += [packed_json("diagnosis.json", diagnosis), *anonymous_files(view, seal)]
     else:

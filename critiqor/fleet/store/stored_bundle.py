@@ -91,14 +91,14 @@ def read_member(archive: zipfile.ZipFile, manifest: Manifest, name: str, limit: 
 
 
 def read_diagnosis(store: FleetStore, manifest: Manifest) -> Diagnosis:
-    """Return the diagnosis in the bundle of a run, which belongs to its seal. Raise `FleetError` if there is none."""
+    """Return the diagnosis in the stored bundle of a run. Raise `FleetError` if there is none."""
     with open_bundle(store, manifest) as archive:
         data = read_member(archive, manifest, "diagnosis.json", MAX_DIAGNOSIS)
     return decode_diagnosis(data, manifest, is_sealed=manifest.content == "full")
 
 
 def decode_diagnosis(data: bytes, manifest: Manifest, *, is_sealed: bool = True) -> Diagnosis:
-    """Decode a diagnosis of a run. Raise `FleetError` if it was changed, or belongs to other evidence."""
+    """Decode the diagnosis in a stored bundle. Raise `FleetError` if it was changed, or belongs to other evidence."""
     try:
         diagnosis = msgspec.json.decode(data, type=Diagnosis)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

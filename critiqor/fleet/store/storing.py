@@ -42,7 +42,7 @@ class StoredRun(NamedTuple):
 
 
 def content_of(head: RunHead, content: Content) -> Content:
-    """Return what leaves of a run. One that is anonymous leaves as structure only, as in every export."""
+    """Return what is stored of a run. One that is anonymous is stored as structure only, as in every export."""
     return "structure" if head.metadata.visibility == "anonymous" else content
 
 

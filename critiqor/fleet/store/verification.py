@@ -162,7 +162,7 @@ def _diagnosis_checks(store: FleetStore, manifest: Manifest) -> list[Check]:
 
 
 def incomplete_bundles(store: FleetStore) -> list[str]:
-    """Return the bundles without a manifest: a push is under way, or was killed and will be repeated."""
+    """Return the bundles that fail verification for want of a manifest: a push is under way, or was killed."""
     known = {_run_of(name) for name in store.list("manifests")}
     return sorted(name for name in store.list("bundles") if _run_of(name) not in known)
 

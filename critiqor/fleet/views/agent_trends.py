@@ -39,7 +39,7 @@ def agent_trends(index: FleetIndex, agent: str, last: int | None = None, tenant:
 
 
 def figure_texts(run: IndexedRun) -> dict[str, str]:
-    """Return trust, cost and time of a run as text, like `critiqor.comparison.figures.format_figures`."""
+    """Return trust, cost and time of a run of a trend as text, like `critiqor.comparison.figures.format_figures`."""
     return {
         "trust": format_number(run.trust),
         "cost_usd": format_cost(run.cost),

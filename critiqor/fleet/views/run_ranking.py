@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from critiqor.comparison.figures import list_price_note, trust_note
+from critiqor.comparison.figure_notes import list_price_note, trust_note
 from critiqor.comparison.ranking import MORE_IS_BETTER, Ranking, placement_of, ranking_notes
 from critiqor.fleet.index.fleet_index import FleetIndex
 from critiqor.fleet.index.rows import IndexedRun

@@ -81,7 +81,7 @@ class Transcript(msgspec.Struct):
 
 
 def write_transcript(transcript: Transcript, key: bytes, source: str) -> EventWriter:
-    """Write the entries of a transcript as events, in order."""
+    """Write the entries of the transcript of a coding agent as events, in order."""
     start = next((entry.at for entry in transcript.entries if entry.at is not None), None)
     writer = EventWriter(transcript.session_id, key, start=start, notes=transcript.notes)
     if start is None and transcript.entries:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import msgspec
 
 from critiqor.importers.values import as_count, as_list, as_number, as_object, as_text, parse_json
+
+_MAX_DEPTH = 32
+"""Levels of nesting in the attributes of a span."""
 
 Attributes = dict[str, Any]
 OWN_SPAN = "critiqor.event_id"
@@ -203,3 +207,52 @@ def _calls_of(message: dict[str, Any]) -> list[dict[str, Any]]:
         name = as_text(call.get("name")) or as_text(function.get("name")) or as_text(call.get("function.name"))
         calls.append({"id": as_text(call.get("id")), "name": name})
     return calls
+
+
+def attributes_of(document: dict[str, Any]) -> dict[str, Any]:
+    """Return all attributes under names with dots, whichever way they were written."""
+    found: dict[str, Any] = {}
+    for name in ("attributes", "span_attributes"):
+        attributes = document.get(name)
+        if isinstance(attributes, list):
+            found |= _key_values(attributes)
+        _flatten("", as_object(attributes), found, 0)
+    for name, value in document.items():
+        if name.startswith("attributes.") and value is not None:
+            _flatten(name.removeprefix("attributes."), value, found, 0)
+    return found
+
+
+def _key_values(pairs: list[Any]) -> dict[str, Any]:
+    """Convert OTLP's list of keys and typed values."""
+    known = (pair for pair in pairs if isinstance(pair, dict) and isinstance(pair.get("key"), str))
+    return {pair["key"]: _typed_value(pair.get("value"), 0) for pair in known}
+
+
+def _flatten(prefix: str, value: Any, into: dict[str, Any], depth: int) -> None:
+    """Store `{"llm": {"model_name": "x"}}` as `llm.model_name`; the object is also kept under its own name."""
+    if prefix:
+        into.setdefault(prefix, value)
+    if depth > _MAX_DEPTH or not isinstance(value, dict):
+        return
+    for name, item in value.items():
+        _flatten(f"{prefix}.{name}" if prefix else str(name), item, into, depth + 1)
+
+
+def _typed_value(value: Any, depth: int) -> Any:
+    if not isinstance(value, dict) or depth > _MAX_DEPTH:
+        return value if depth == 0 else None
+    for kind, content in value.items():
+        name = kind.replace("_", "").lower()
+        if name == "intvalue":
+            # Protobuf writes integers as text.
+            return int(content) if isinstance(content, str) and re.fullmatch(r"-?[0-9]{1,19}", content) else content
+        if name in ("stringvalue", "doublevalue", "boolvalue", "bytesvalue"):
+            return content
+        if name == "arrayvalue":
+            return [_typed_value(item, depth + 1) for item in as_list(as_object(content).get("values"))]
+        if name == "kvlistvalue":
+            pairs = as_list(as_object(content).get("values"))
+            known = (pair for pair in pairs if isinstance(pair, dict) and isinstance(pair.get("key"), str))
+            return {pair["key"]: _typed_value(pair.get("value"), depth + 1) for pair in known}
+    return None

@@ -12,10 +12,9 @@ from typing import Any
 
 import msgspec
 
+from critiqor.importers.otel.attributes import attributes_of
 from critiqor.importers.values import as_list, as_moment, as_object, as_text, parse_duration
 
-_MAX_DEPTH = 32
-"""Levels of nesting in the attributes of a span."""
 _GENERAL_TYPE = re.compile(r"_OTHER|exit_code_-?[0-9]+")
 """Types of exceptions that say no more than the message: of the conventions, and of Critiqor's own export."""
 _ERROR_CODES = frozenset(("2", "error", "status_code_error", "statuscode.error"))
@@ -117,55 +116,6 @@ def _id(value: Any) -> str | None:
     text = (as_text(value) or "").removeprefix("0x")
     # A root in OTLP/JSON can have a parent id of zeros.
     return text if text.strip("0") else None
-
-
-def attributes_of(document: dict[str, Any]) -> dict[str, Any]:
-    """Return all attributes under names with dots, whichever way they were written."""
-    found: dict[str, Any] = {}
-    for name in ("attributes", "span_attributes"):
-        attributes = document.get(name)
-        if isinstance(attributes, list):
-            found |= _key_values(attributes)
-        _flatten("", as_object(attributes), found, 0)
-    for name, value in document.items():
-        if name.startswith("attributes.") and value is not None:
-            _flatten(name.removeprefix("attributes."), value, found, 0)
-    return found
-
-
-def _key_values(pairs: list[Any]) -> dict[str, Any]:
-    """Convert OTLP's list of keys and typed values."""
-    known = (pair for pair in pairs if isinstance(pair, dict) and isinstance(pair.get("key"), str))
-    return {pair["key"]: _typed_value(pair.get("value"), 0) for pair in known}
-
-
-def _typed_value(value: Any, depth: int) -> Any:
-    if not isinstance(value, dict) or depth > _MAX_DEPTH:
-        return value if depth == 0 else None
-    for kind, content in value.items():
-        name = kind.replace("_", "").lower()
-        if name == "intvalue":
-            # Protobuf writes integers as text.
-            return int(content) if isinstance(content, str) and re.fullmatch(r"-?[0-9]{1,19}", content) else content
-        if name in ("stringvalue", "doublevalue", "boolvalue", "bytesvalue"):
-            return content
-        if name == "arrayvalue":
-            return [_typed_value(item, depth + 1) for item in as_list(as_object(content).get("values"))]
-        if name == "kvlistvalue":
-            pairs = as_list(as_object(content).get("values"))
-            known = (pair for pair in pairs if isinstance(pair, dict) and isinstance(pair.get("key"), str))
-            return {pair["key"]: _typed_value(pair.get("value"), depth + 1) for pair in known}
-    return None
-
-
-def _flatten(prefix: str, value: Any, into: dict[str, Any], depth: int) -> None:
-    """Store `{"llm": {"model_name": "x"}}` as `llm.model_name`; the object is also kept under its own name."""
-    if prefix:
-        into.setdefault(prefix, value)
-    if depth > _MAX_DEPTH or not isinstance(value, dict):
-        return
-    for name, item in value.items():
-        _flatten(f"{prefix}.{name}" if prefix else str(name), item, into, depth + 1)
 
 
 def _error(document: dict[str, Any]) -> str | None:

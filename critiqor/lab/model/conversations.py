@@ -106,7 +106,7 @@ class Conversations:
 
 
 def is_kept(step: Step) -> bool:
-    """Return whether an agent keeps the response in its history, instead of repeating the request."""
+    """Return whether the response of a step stays in the conversation, instead of the request being repeated."""
     is_complete = step.status == 200 and step.ends == "done" and not step.finish
     has_content = bool(step.text or step.tools)
     return is_complete and has_content and all(isinstance(tool.arguments, dict) for tool in step.tools)

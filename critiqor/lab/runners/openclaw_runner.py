@@ -36,7 +36,7 @@ def run_openclaw(sandbox: Sandbox, openclaw_command: str) -> MonitorResult:
 
 
 def run_monitored(sandbox: Sandbox, command: str, arguments: tuple[str, ...], timeout: float) -> MonitorResult:
-    """Run a command under the monitor; its output goes to the log of the sandbox."""
+    """Run OpenClaw, or a command in its place, under the monitor; its output goes to the log of the sandbox."""
     options = MonitorOptions(
         runs_dir=sandbox.runs,
         openclaw_command=command,

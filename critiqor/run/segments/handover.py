@@ -148,7 +148,7 @@ def _has_records(run: Run) -> bool:
 
 
 def is_in_use(run: Run, head: RunHead) -> bool:
-    """Return whether a monitor that is running will look at a run: at its current one, and not at earlier segments."""
+    """Return whether a running monitor will look at a run again: at a segment only until it was handed over."""
     return has_other_owner(head) and (head.segment is None or successor_of(run) is None)
 
 

@@ -9,8 +9,12 @@ import msgspec
 
 from critiqor.model.event import EventType
 from critiqor.model.evidence import WitnessFacts
-from critiqor.storage.audit.closing_records import ClosingRecord
-from critiqor.storage.audit.statement import DIGEST_BYTES, RecorderStatement, Statement, digest_of
+from critiqor.model.record import SessionRecord
+from critiqor.model.timestamps import ms_from_iso
+from critiqor.storage import SessionPaths
+from critiqor.storage.audit.closing_records import ClosingRecord, read_closing_records
+from critiqor.storage.audit.statement import DIGEST_BYTES, RecorderStatement, Statement, digest_of, read_statement
+from critiqor.storage.audit.witness_socket import witness_address
 
 MAX_EXAMPLES = 20
 _ABSENT = bytes(DIGEST_BYTES)
@@ -188,5 +192,35 @@ def _time_of(event_id: str) -> int:
 
 
 def lifecycle_digest(event: Mapping[str, Any]) -> str:
-    """Return the digest of a lifecycle event of a run record, whatever the order of its members."""
+    """Return the digest by which the audit compares a lifecycle event, whatever the order of its members."""
     return digest_of(msgspec.json.encode(event, order="deterministic")).hex()
+
+
+def audit_of(paths: SessionPaths, record: SessionRecord) -> JournalAudit:
+    """Audit the journal of a run: compare it with what recorders and the monitor said about their records."""
+    path = paths.statement_path(record.run_id)
+    statement = read_statement(path)
+    lifecycle = record.event_log[: record.cut.lifecycle_events] if record.cut is not None else []
+    events = [event for event in lifecycle if isinstance(event, dict)]
+    had_monitor = path.exists() or any(witness_address(event) is not None for event in events)
+    audit = JournalAudit(statement, _closings(paths, record), is_missing=statement is None and had_monitor)
+    if not any(_is_recovery(event) for event in record.event_log):
+        audit.observe_lifecycle(events)
+    return audit
+
+
+def _closings(paths: SessionPaths, record: SessionRecord) -> list[ClosingRecord]:
+    """Return the closing records of recorders that had ended when the end of the evidence was fixed."""
+    began = [ms_from_iso(step.timestamp) for step in record.lifecycle if step.state in ("FINALIZING", "ABORTED")]
+    fixed_at = record.cut.fixed_at if record.cut is not None else None
+    limit = ms_from_iso(fixed_at) if fixed_at is not None else began[0] if began else None
+    found = read_closing_records(paths.run_folder(record.run_id), limit)
+    # A recorder that may still be alive has not left its counts yet.
+    is_over = record.owner is not None and record.cut is not None and record.cut.is_running is False
+    return [closing for closing in found if closing.produced is not None or is_over]
+
+
+def _is_recovery(event: Any) -> bool:
+    """Return whether an event says that the record was rebuilt, without the events that the monitor wrote."""
+    payload = event.get("payload") if isinstance(event, dict) else None
+    return isinstance(payload, dict) and payload.get("recovered") is True

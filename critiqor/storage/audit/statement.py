@@ -18,7 +18,7 @@ MAX_BYTES = 1 << 28
 
 
 def digest_of(data: bytes) -> bytes:
-    """Return the digest of a record, given as its line of the journal without the line break."""
+    """Return the digest that a statement has of a record, given as its line of the journal without the line break."""
     return hashlib.sha256(data).digest()[:DIGEST_BYTES]
 
 

@@ -87,7 +87,7 @@ def rules_digest(added: bytes = b"") -> str:
 
 
 def expand(pattern: str, word: str = "") -> str:
-    """Return a pattern with its parts in place of their names."""
+    """Return the pattern of a redaction rule with its parts in place of their names."""
     parts = {**shared_rules().parts, "word": re.escape(word)}
     while _PART.search(pattern):
         pattern = _PART.sub(lambda match: parts[match[1]], pattern)
@@ -109,7 +109,7 @@ def prefix_rules() -> tuple[tuple[tuple[str, ...], CompiledRule], ...]:
 
 @cache
 def group_rules() -> tuple[tuple[CompiledRule, ...], ...]:
-    """Return the rules of each group."""
+    """Return the redaction rules of each group."""
     groups = shared_rules().groups
     return tuple(
         tuple(CompiledRule(rule.kind, re.compile(expand(rule.pattern))) for rule in group.rules) for group in groups
@@ -127,7 +127,7 @@ def is_no_secret(value: str) -> bool:
 
 
 def letters_of(name: str) -> str:
-    """Return the letters of a field name, in small letters, by which names are compared."""
+    """Return the letters of a field name, in small letters, by which redaction rules compare names."""
     return re.sub("[^A-Za-z]", "", name).lower()
 
 

@@ -21,7 +21,7 @@ def file_digest(path: Path, limit: int | None = None) -> str | None:
 
 
 def sealed_file_problems(path: Path, sealed: SealedFile | None) -> list[str]:
-    """Compare a file beside the evidence with its seal; what was added after the seal is not part of the evidence."""
+    """Compare the digest of a file beside the evidence with its seal; what was added later is not part of it."""
     digest = file_digest(path, sealed.bytes) if sealed is not None else None
     if sealed is None or digest == sealed.digest:
         return []

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from critiqor.model import Coverage, Event, Metrics
 from critiqor.model.evidence import SealedFile
 from critiqor.model.record import SessionRecord
-from critiqor.model.timestamps import ms_from_iso
 from critiqor.storage import SessionPaths
 from critiqor.storage.atomic import DigestedFile
-from critiqor.storage.audit.closing_records import ClosingRecord, read_closing_records
-from critiqor.storage.audit.journal_audit import JournalAudit
-from critiqor.storage.audit.statement import read_statement
-from critiqor.storage.audit.witness_socket import witness_address
+from critiqor.storage.audit.journal_audit import audit_of
 from critiqor.storage.coverage import CoverageCounter
 from critiqor.storage.event_merge import merged_events
 from critiqor.storage.redaction import Redactor
@@ -62,36 +58,6 @@ def seal_evidence(
         coverage.carried = _sealed_file(carried, carried.stat().st_size) if is_continued else None
         document.finish(counter.metrics, coverage)
     return SealedEvidence(file.digest, file.size, document.events_start, document.events_end, counter.metrics, coverage)
-
-
-def audit_of(paths: SessionPaths, record: SessionRecord) -> JournalAudit:
-    """Return the comparison of the journal with what recorders and the monitor said about their records."""
-    path = paths.statement_path(record.run_id)
-    statement = read_statement(path)
-    lifecycle = record.event_log[: record.cut.lifecycle_events] if record.cut is not None else []
-    events = [event for event in lifecycle if isinstance(event, dict)]
-    had_monitor = path.exists() or any(witness_address(event) is not None for event in events)
-    audit = JournalAudit(statement, _closings(paths, record), is_missing=statement is None and had_monitor)
-    if not any(_is_recovery(event) for event in record.event_log):
-        audit.observe_lifecycle(events)
-    return audit
-
-
-def _closings(paths: SessionPaths, record: SessionRecord) -> list[ClosingRecord]:
-    """Return the closing records of recorders that had ended when the end of the evidence was fixed."""
-    began = [ms_from_iso(step.timestamp) for step in record.lifecycle if step.state in ("FINALIZING", "ABORTED")]
-    fixed_at = record.cut.fixed_at if record.cut is not None else None
-    limit = ms_from_iso(fixed_at) if fixed_at is not None else began[0] if began else None
-    found = read_closing_records(paths.run_folder(record.run_id), limit)
-    # A recorder that may still be alive has not left its counts yet.
-    is_over = record.owner is not None and record.cut is not None and record.cut.is_running is False
-    return [closing for closing in found if closing.produced is not None or is_over]
-
-
-def _is_recovery(event: Any) -> bool:
-    """Return whether an event says that the record was rebuilt, without the events that the monitor wrote."""
-    payload = event.get("payload") if isinstance(event, dict) else None
-    return isinstance(payload, dict) and payload.get("recovered") is True
 
 
 def _sealed_file(path: Path, size: int | None) -> SealedFile | None:

@@ -99,7 +99,7 @@ def read_signing_key() -> SigningKey:
 
 
 def sign(message: bytes) -> Signed:
-    """Sign a message with the user's key. A seal without a signature is better than none, so it never raises."""
+    """Sign a message with the user's signing key. A seal without signature is better than none, so it never raises."""
     path = key_path()
     if not path.exists():
         return Signed()
@@ -113,7 +113,7 @@ def sign(message: bytes) -> Signed:
 
 
 def run_keygen(*arguments: str, message: bytes = b"") -> subprocess.CompletedProcess[str]:
-    """Run ssh-keygen with a message on its standard input. It never asks for a passphrase."""
+    """Run ssh-keygen on the signing key, with a message on its standard input. It never asks for a passphrase."""
     program = shutil.which(PROGRAM)
     if program is None:
         raise CritiqorError(f"{PROGRAM} is not installed", fix=INSTALL)

@@ -82,7 +82,7 @@ def verify_run(paths: SessionPaths, run_id: str) -> Verification:
 
 
 def are_events_kept_twice(paths: SessionPaths, run_id: str) -> bool:
-    """Return whether the evidence is as it was sealed, and the run record has the same events; both are streamed."""
+    """Verify that the evidence is as it was sealed, and that the run record has the same events; both are streamed."""
     head = load_head(paths, run_id)
     document, record = paths.evidence_summary_path(run_id), paths.run_path(run_id)
     if head.seal is None or not _has_copy(head) or file_digest(document) != head.seal.digest:

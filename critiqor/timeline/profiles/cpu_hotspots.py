@@ -86,7 +86,7 @@ class Hotspots:
 
     @property
     def tracing_ms(self) -> float:
-        """The part of the busy time spent on writing trace events."""
+        """The part of the busy time of the CPU that was spent on writing trace events."""
         return _ms(self._tracing_us)
 
     def threads(self) -> list[ProfiledThread]:

@@ -66,7 +66,7 @@ def _version(connection: psycopg.Connection[Any]) -> int:
 
 
 def address_of(url: str) -> str:
-    """Return the address of a database without its password and options. Raise `UsageError` if it is none."""
+    """Return the address of a database to migrate, without password and options. Raise `UsageError` if it is none."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
@@ -83,7 +83,7 @@ def address_of(url: str) -> str:
 
 
 def plain_reason(error: Exception, url: str) -> str:
-    """Return why a request failed, on one line and without the password."""
+    """Return why PostgreSQL refused a migration or a query, on one line and without the password."""
     from psycopg.conninfo import conninfo_to_dict
 
     password = conninfo_to_dict(url).get("password")

@@ -1,4 +1,4 @@
-"""Output of `report` and `export`: the file or stream of --output, and the HTML pages of a run."""
+"""Options of `report` and `export`: the format of --format, and the file or stream of --output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FormatChoice(click.Choice[str]):
         self._reports = reports
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the name of an output format of an export. Print a warning for each extension that cannot be used."""
+        """Return the value of the option --format. Print a warning for each extension that cannot be used."""
         if value in self.choices:
             return value
         extensions = extension_formats()
@@ -43,7 +43,7 @@ class FormatChoice(click.Choice[str]):
         return self.fail(f"{value!r} is not one of {', '.join([*self.choices, *names])}.", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Complete the names of formats; those of extensions are not loaded."""
+        """Complete the value of the option --format; formats of extensions are completed without loading them."""
         names = [*self.choices, *(each.name for each in installed("critiqor.exporters"))]
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 

@@ -8,14 +8,14 @@ from critiqor.run.view import RunView
 
 
 def visibility_notes(view: RunView) -> list[str]:
-    """Return a note if names and texts are left out because the run is anonymous."""
+    """Return a note on an export if names and texts are left out because the run is anonymous."""
     if not view.is_anonymous:
         return []
     return [f"{view.run_id} is anonymous: the export contains structure and numbers only, no names, paths or texts."]
 
 
 def integrity_notes(view: RunView) -> list[str]:
-    """Return a note if the evidence of the run no longer matches its seal."""
+    """Return a note on an export if the evidence of the run no longer matches its seal."""
     if view.integrity.state in ("intact", "not sealed"):
         return []
     return [f"Not verified: {view.integrity.explanation} (critiqor verify {view.run_id})."]

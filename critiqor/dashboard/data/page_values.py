@@ -1,8 +1,7 @@
-"""View models: the values that the templates of the run pages show, built from `RunPageData` and events."""
+"""Values of the run pages: what their templates show, built from `RunPageData` and events."""
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -10,7 +9,8 @@ from urllib.parse import unquote
 
 from critiqor.conversation.checked_text import worst_first
 from critiqor.conversation.entries import tool_arguments
-from critiqor.dashboard.data.conversations import Conversations, ShownEntry, call_title
+from critiqor.conversation.entry_text import call_title
+from critiqor.dashboard.data.conversations import Conversations, ShownEntry
 from critiqor.dashboard.data.event_index import EventFilter
 from critiqor.dashboard.data.event_kinds import is_plumbing
 from critiqor.dashboard.data.run_page_data import RunPageData, ShownRun
@@ -19,16 +19,13 @@ from critiqor.dashboard.pages.run_addresses import session_segment
 from critiqor.dashboard.render.causal_drawing import CausalPicture, draw_causal_graph
 from critiqor.dashboard.render.chart_drawing import draw_requests
 from critiqor.dashboard.render.lane_drawing import SMALL, Drawing, draw
-from critiqor.diagnosis.collections.fingerprints import canonical_json
-from critiqor.diagnosis.signals.text import plain_text
 from critiqor.errors import BrokenRecordError
 from critiqor.model import Diagnosis, Event, EventType, Finding, GraphNode, SlowCall
 from critiqor.model.diagnosis import SEVERITIES, RequestSize
-from critiqor.model.sanitize import excerpt, remove_escape_sequences, sanitize_for_page
+from critiqor.model.sanitize import sanitize_for_page
 from critiqor.model.usage import TurnUsage
-from critiqor.model.verdict import SessionTable, session_table
+from critiqor.model.verdict import VerdictTable, verdict_table
 from critiqor.privacy.replacements import anonymous_name
-from critiqor.search.terms import searchable_text
 
 EVENT_FILTERS = {"type": "event_type", "layer": "source_layer", "tool": "tool_name", "status": "status"}
 """Filters of the evidence, by their names in the address."""
@@ -42,10 +39,6 @@ MAX_COMPACTIONS = 100
 """Maximum number of compactions in the chart of requests."""
 DOMINANT, MIN_DOMINANT_MS = 0.5, 1000
 """Share of its agent run, and duration in milliseconds, from which one call is what took the time."""
-_MAX_EXCERPT = 240
-"""Maximum length of one value of an event in characters."""
-_MAX_SEARCHED = 50_000
-"""Maximum number of characters of an event in which the match of a search is located."""
 
 
 def overview_values(data: RunPageData) -> dict[str, Any]:
@@ -275,28 +268,6 @@ def citing_findings(data: RunPageData, event_ids: Iterable[str]) -> dict[str, li
     return citing
 
 
-def informative_values(event: Event, search: re.Pattern[str] | None = None) -> list[tuple[str, str]]:
-    """Return the values of an event that pages show, one line each; the match of a search is always among them."""
-    payload = event.payload
-    lines = []
-    if payload.get("arguments") is not None:
-        lines.append(("arguments", excerpt(canonical_json(payload["arguments"]), _MAX_EXCERPT)))
-    if event.error:
-        lines.append(("error", excerpt(remove_escape_sequences(event.error), _MAX_EXCERPT)))
-    for name in ("result", "text"):
-        if payload.get(name):
-            text = plain_text(payload[name])[: 4 * _MAX_SEARCHED]
-            lines.append((name, excerpt(remove_escape_sequences(text), _MAX_EXCERPT)))
-    usage = payload.get("usage")
-    if isinstance(usage, dict):
-        counted = ((usage.get(name), way) for name, way in (("input", "in"), ("output", "out")))
-        parts = [f"{count} tokens {way}" for count, way in counted if isinstance(count, int | float)]
-        lines += [("usage", ", ".join(parts))] if parts else []
-    if search is not None:
-        lines += _found(event, search, lines)
-    return lines
-
-
 def _severities(findings: list[Finding]) -> dict[str, int]:
     """Return the number of findings of each severity, the worst first."""
     found = [finding.severity for finding in findings]
@@ -308,11 +279,11 @@ def _primary(data: RunPageData) -> Finding | None:
     return next((finding for finding in data.findings if primary and finding.id == primary.finding_id), None)
 
 
-def _sessions(data: RunPageData) -> SessionTable | None:
+def _sessions(data: RunPageData) -> VerdictTable | None:
     """Return the verdict on each session; None if there are not several."""
     if data.diagnosis is None or data.verdict is None or not data.diagnosis.has_several_sessions:
         return None
-    return session_table(data.diagnosis, data.verdict)
+    return verdict_table(data.diagnosis, data.verdict)
 
 
 def _asked(data: RunPageData) -> dict[str | None, str]:
@@ -396,13 +367,3 @@ def _graph(data: RunPageData, diagnosis: Diagnosis) -> CausalPicture | None:
         return data.addresses.finding(node.id) if node.kind == "finding" else data.addresses.event(node.id)
 
     return draw_causal_graph(diagnosis, address)
-
-
-def _found(event: Event, search: re.Pattern[str], lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the first match of a search that the lines do not show, as one more line."""
-    shown = {match[0].lower() for _, text in lines for match in search.finditer(text)}
-    text = searchable_text(event)[:_MAX_SEARCHED]
-    for match in search.finditer(text, len(event.event_type)):
-        if match[0].lower() not in shown:
-            return [("found", excerpt(text[max(0, match.start() - 80) : match.end() + _MAX_EXCERPT], _MAX_EXCERPT))]
-    return []

@@ -14,8 +14,8 @@ from critiqor import __version__
 from critiqor.diagnosis import FAILURE_TYPES
 from critiqor.errors import BrokenRecordError, CritiqorError
 from critiqor.exporters import markdown
+from critiqor.exporters.export_notes import diagnosis_or_note, integrity_notes, unfinished_notes, visibility_notes
 from critiqor.exporters.formats import Material
-from critiqor.exporters.notes import diagnosis_or_note, integrity_notes, unfinished_notes, visibility_notes
 from critiqor.exporters.trace.trace_builder import gather_trace
 from critiqor.exporters.zip import packed_file, packed_json, packed_text
 from critiqor.model import Event, Seal
@@ -92,7 +92,7 @@ def gather(takes: Material, run: Run, options: ExportOptions) -> Gathered:
 
 
 def load_report(run: Run) -> RunReport:
-    """Return a run with its diagnosis, its integrity and the coverage of its evidence."""
+    """Gather what reports take of a run: its diagnosis, its integrity and the coverage of its evidence."""
     return _report(RunView(run, EXPORT))
 
 
@@ -204,7 +204,7 @@ def _gather_bundle(view: RunView, options: ExportOptions) -> Gathered:
 
 
 def anonymous_files(view: RunView, seal: Seal) -> list[BundledFile]:
-    """Return the events of a run as far as an anonymous viewer may see them, and a note on what they are."""
+    """Gather the files of an anonymous run for an export: its events, as far as strangers may see them, and a note."""
     events = BundledFile("events.jsonl", seal.bytes, lambda: _lines(view.events()))
     return [packed_text("README.txt", _ANONYMOUS.encode()), events]
 

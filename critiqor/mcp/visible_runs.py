@@ -52,12 +52,12 @@ class VisibleRuns:
 
 
 def is_live(view: RunView) -> bool:
-    """Return whether a run is not sealed yet."""
+    """Return whether a run that clients see is not sealed yet."""
     return not view.is_sealed
 
 
 def check_session(view: RunView, session: str) -> None:
-    """Raise `UsageError` if a run has no event of a session."""
+    """Raise `UsageError` if a visible run has no event of the session that a client names."""
     if all(event.session_key != session for event in view.events()):
         raise UsageError(f"{view.run_id} has no session of that name", fix="leave out `session`")
 

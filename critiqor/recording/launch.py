@@ -1,11 +1,10 @@
-"""What to monitor, and how it ended: options and result of `critiqor monitor`, and what OpenClaw is launched with."""
+"""The launch of a monitored OpenClaw: options and result of `critiqor monitor`, and what OpenClaw is launched with."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -18,7 +17,6 @@ from critiqor.openclaw import (
     Diagnostics,
     Installation,
     Overlay,
-    command_words,
     container_of,
     find_openclaw,
     ignores_bundled_plugins_dir,
@@ -30,8 +28,6 @@ from critiqor.openclaw import (
     write_overlay,
     writes_configuration,
 )
-from critiqor.recording.stop import describe_left
-from critiqor.recording.supervisor import ChildEnd
 from critiqor.run.store import Run
 from critiqor.storage.paths import FOLDER_MODE
 
@@ -39,8 +35,6 @@ if TYPE_CHECKING:
     from critiqor.policy.policy_file import Policy
 
 DEFAULT_ARGUMENTS = ("chat",)
-PLAIN_COMMANDS = frozenset({"agent", "gateway"})
-"""Commands of OpenClaw that run agents without a full-screen UI."""
 ATTACH_GRACE_SECONDS = 30.0
 """How long OpenClaw may take to load its plugins before the monitor reports that nothing is recorded."""
 
@@ -105,7 +99,7 @@ class Launch(NamedTuple):
 
 
 def prepare_launch(run: Run, metadata: Metadata, options: MonitorOptions, environment: Mapping[str, str]) -> Launch:
-    """Find OpenClaw and write the configuration that attaches the recorder to it."""
+    """Find OpenClaw and write the configuration with which it is launched, so that the recorder is attached to it."""
     installation = find_openclaw(options.openclaw_command, environment)
     configuration = locate_configuration(options.arguments, environment)
     overlay = write_overlay(run.paths.openclaw_folder(run.id), configuration, environment)
@@ -139,7 +133,7 @@ def recorder_environment(
     bundled_plugins_dir: bool,
     options: MonitorOptions,
 ) -> dict[str, str]:
-    """Return a copy of the environment of OpenClaw with the variables that name the run for the recorder.
+    """Return the environment with which OpenClaw is launched: a copy with the variables that name the run.
 
     `bundled_plugins_dir` must be False for an OpenClaw that would replace its own plugins with ours.
     """
@@ -182,27 +176,3 @@ def check_can_be_recorded(options: MonitorOptions, environment: Mapping[str, str
         )
     if container_of(arguments, environment) is not None:
         raise UsageError("an OpenClaw in a container cannot load the recorder", fix="run critiqor inside the container")
-
-
-def prints_plainly(arguments: tuple[str, ...], output: IO[bytes] | None) -> bool:
-    """Return whether OpenClaw with these arguments draws no full-screen UI, so that what it prints can be kept.
-
-    A command that is not known may ask questions on a terminal, which is then left alone.
-    """
-    if output is not None or not (os.isatty(1) or os.isatty(2)):
-        return True
-    return bool(PLAIN_COMMANDS.intersection(command_words(arguments)[:1]))
-
-
-def describe_end(end: ChildEnd, options: MonitorOptions, exceeded: LiveLimit | None) -> str:
-    """Return how a monitored OpenClaw ended, as a sentence without a full stop."""
-    if end.reason == "timeout":
-        limit = f"{options.timeout:g} seconds"
-        return f"Critiqor ended OpenClaw after the timeout of {limit} (exit code {end.exit_code})"
-    if end.reason == "limit" and exceeded is not None:
-        return f"Critiqor ended OpenClaw because of {exceeded.text} (exit code {end.exit_code})"
-    ended = f"OpenClaw ended with exit code {end.exit_code}"
-    if not end.left_running:
-        return ended
-    pids = " ".join(str(process.pid) for process in end.left_running)
-    return f"{ended}, but {describe_left(end.left_running)}; to stop them: kill {pids}"
