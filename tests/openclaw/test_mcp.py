@@ -71,7 +71,10 @@ def equip(made: Rig, *, expected_sum: int) -> None:
     (made.workspace / "test_sum.py").write_text(TESTS.format(sum=expected_sum))
 
 
-@pytest.mark.parametrize(("expected_sum", "report"), [(3, REPORTED_FAILURE), (2, REPORTED_SUCCESS)])
+@pytest.mark.parametrize(
+    ("version", "expected_sum", "report"),
+    [*((version, 3, REPORTED_FAILURE) for version in VERSIONS), (VERSIONS[0], 2, REPORTED_SUCCESS)],
+)
 def test_an_agent_with_the_skill_reports_what_was_recorded(
     tmp_path: Path, version: str, expected_sum: int, report: str
 ) -> None:
