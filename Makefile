@@ -25,7 +25,11 @@ $(BIN)/python:
 demo: .venv/runtime
 	@PATH='$(CALLERS_PATH)' $(BIN)/critiqor demo
 
-test: check unit package plugin browser openclaw
+# Three parts at a time, the longest first: OpenClaw and browsers mostly wait, and downloads go on beside other tests. What
+# a part prints is kept together, and a part that fails does not end the others. In turn: `make $(PARTS)`.
+PARTS := openclaw unit check package plugin browser
+test: .venv/development
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target --keep-going $(PARTS)
 
 check: lint type
 
