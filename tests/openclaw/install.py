@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -83,6 +84,9 @@ def install_old_node() -> Path:
 
 
 if __name__ == "__main__":
-    print(OLD_NODE, install_old_node(), flush=True)
-    for version in VERSIONS:
-        print(version, install(version), flush=True)
+    with ThreadPoolExecutor() as pool:  # they mostly wait for the network
+        old_node = pool.submit(install_old_node)
+        commands = pool.map(install, VERSIONS)
+        print(OLD_NODE, old_node.result(), flush=True)
+        for version, command in zip(VERSIONS, commands, strict=True):
+            print(version, command, flush=True)

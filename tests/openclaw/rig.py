@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +126,14 @@ def rig(
     with ScriptedModel(steps) as model:
         made = Rig(folder, version, model, extra, context_window)
         before = made.configuration.read_bytes()
-        yield made
+        try:
+            yield made
+        except BaseException:
+            # A gateway of a test that failed would go on for ever.
+            for process in made.openclaw_processes():
+                with suppress(psutil.Error):
+                    process.kill()
+            raise
         assert made.configuration.read_bytes() == before
 
 

@@ -44,8 +44,8 @@ def test_the_recorder_is_attached_beside_the_users_plugin_settings(plugins: dict
         assert_recorded(made)
 
 
-def test_the_recorder_is_attached_to_a_profile_with_comments_in_its_configuration(version: str, tmp_path: Path) -> None:
-    with rig(tmp_path, version, ONE_WORD) as made:
+def test_the_recorder_is_attached_to_a_profile_with_comments_in_its_configuration(tmp_path: Path) -> None:
+    with rig(tmp_path, "2026.9.6", ONE_WORD) as made:
         profile = tmp_path / "home" / ".openclaw-work" / "openclaw.json"
         profile.parent.mkdir()
         plain = json.loads(made.configuration.read_text())

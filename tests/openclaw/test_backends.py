@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openclaw.install import VERSIONS
 from openclaw.rig import LOCAL_TURN, Rig, rig
 
 ANSWER = "The file is missing, so nothing was changed."
@@ -64,7 +65,7 @@ def test_tools_of_claude_cli_are_recorded_once_and_what_is_hidden_is_named(versi
         assert diagnosis["cost_analysis"]["agent_runs_with_hidden_calls"] == 1
 
 
-@pytest.mark.parametrize("asks", ["hook", "never"])
+@pytest.mark.parametrize(("asks", "version"), [*(("hook", version) for version in VERSIONS), ("never", VERSIONS[0])])
 def test_what_claude_cli_hides_is_taken_from_the_transcript_of_claude_code(
     asks: str, version: str, tmp_path: Path
 ) -> None:

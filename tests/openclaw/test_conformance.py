@@ -11,6 +11,7 @@ import pytest
 from openclaw.rig import FINAL_WORDS, LOCAL_TURN, Rig, rig
 
 from critiqor.lab.model.scripted_model import Step, ToolUse
+from critiqor.lab.verdict import MACHINE_DEPENDENT
 
 pytestmark = pytest.mark.xdist_group("conformance")  # what they compare is recorded once
 EMBEDDED = f"{sys.executable} -m critiqor.agentloop"
@@ -59,7 +60,7 @@ def play(folder: Path, *options: str) -> Recorded:
         return Recorded(
             events=[comparable(event, made) for event in events if not is_only_here(event)],
             alone=[event for event in events if is_only_here(event)],
-            finding_types=sorted(finding["type"] for finding in findings),
+            finding_types=sorted(type_ for finding in findings if (type_ := finding["type"]) not in MACHINE_DEPENDENT),
             coverage=evidence["coverage"],
             timeline=timeline,
             said=done.stdout,

@@ -26,8 +26,8 @@ def loop(calls: int) -> tuple[Step, ...]:
     return (*steps, Step(text="Done."))
 
 
-def test_a_loop_is_stopped_by_its_limit_sealed_and_explained(version: str, tmp_path: Path) -> None:
-    with rig(tmp_path, version, loop(60)) as made:
+def test_a_loop_is_stopped_by_its_limit_sealed_and_explained(tmp_path: Path) -> None:
+    with rig(tmp_path, "2026.9.6", loop(60)) as made:
         (tmp_path / "policy.toml").write_text(POLICY)
         done = made.monitor(*LOCAL_TURN, options=("--policy", str(tmp_path / "policy.toml")))
         assert done.returncode == ExitCode.GATE_FAILED, done.stderr
@@ -98,9 +98,9 @@ def test_in_a_gateway_only_the_agent_run_in_a_loop_is_aborted(version: str, tmp_
 
 
 def test_the_spans_of_a_real_run_arrive_while_it_works_and_have_its_calls_tokens_and_findings(
-    version: str, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    with collector() as receiver, rig(tmp_path, version, loop(12)) as made:
+    with collector() as receiver, rig(tmp_path, "2026.9.6", loop(12)) as made:
         options = ("--otlp-endpoint", receiver.url, "--otlp-content")
         done = made.monitor(*LOCAL_TURN, options=options)
         assert done.returncode == 0, done.stderr

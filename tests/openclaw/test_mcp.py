@@ -16,6 +16,7 @@ from support import Runs, attached, recorded
 
 import critiqor
 from critiqor.lab.model.scripted_model import Step, ToolUse
+from critiqor.lab.verdict import MACHINE_DEPENDENT
 from critiqor.spans.calls import OWN_TOOLS
 
 SKILL = Path(critiqor.__file__).parent / "clawhub" / "critiqor-skill"
@@ -71,7 +72,10 @@ def equip(made: Rig, *, expected_sum: int) -> None:
     (made.workspace / "test_sum.py").write_text(TESTS.format(sum=expected_sum))
 
 
-@pytest.mark.parametrize(("expected_sum", "report"), [(3, REPORTED_FAILURE), (2, REPORTED_SUCCESS)])
+@pytest.mark.parametrize(
+    ("version", "expected_sum", "report"),
+    [*((version, 3, REPORTED_FAILURE) for version in VERSIONS), (VERSIONS[0], 2, REPORTED_SUCCESS)],
+)
 def test_an_agent_with_the_skill_reports_what_was_recorded(
     tmp_path: Path, version: str, expected_sum: int, report: str
 ) -> None:
@@ -88,7 +92,8 @@ def test_an_agent_with_the_skill_reports_what_was_recorded(
     [asked] = [event for event in made.events("tool_call") if event["tool_name"] == "critiqor__check_claim"]
     assert asked["payload"]["arguments"] == {"claim": CLAIM}
     diagnosis = json.loads((made.runs / "run_001" / "diagnosis.json").read_text())
-    assert [finding["type"] for finding in diagnosis["failure_analysis"]["findings"]] == []
+    found = {finding["type"] for finding in diagnosis["failure_analysis"]["findings"]}
+    assert found <= MACHINE_DEPENDENT
     assert diagnosis["outcome"]["task"]["verdict"] != ("not_achieved" if expected_sum == 2 else "achieved")
 
 

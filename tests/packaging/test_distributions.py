@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ import critiqor
 
 ROOT = Path(__file__).parent.parent.parent
 # Caches stay: that they are not published is what is tested.
-NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "node_modules", "build", "*.egg-info")
+NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "node_modules", "build", "*.egg-info", "pytest-cache-files-*")
 
 
 class Distributions(NamedTuple):
@@ -26,11 +27,17 @@ class Distributions(NamedTuple):
     wheel: Path
 
 
+def copy_what_is_there(source: str, target: str) -> None:
+    """Copy a file, unless another part of `make test` has just removed or renamed it: one that it writes to a cache."""
+    with suppress(FileNotFoundError):
+        shutil.copy2(source, target)
+
+
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
     """Both distributions of a copy of this tree; the wheel is built from the unpacked source distribution."""
     folder = tmp_path_factory.mktemp("distributions")
-    shutil.copytree(ROOT, folder / "tree", ignore=NOT_COPIED)
+    shutil.copytree(ROOT, folder / "tree", ignore=NOT_COPIED, copy_function=copy_what_is_there)
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist"), str(folder / "tree")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

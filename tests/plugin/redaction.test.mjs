@@ -93,7 +93,7 @@ const MATCHED = [
   { kind: "cookie", secret: letters(26), text: (secret) => `cookies={'PHPSESSID': '${secret}'}` },
   { kind: "named_value", secret: letters(24), text: (secret) => `--type SecureString --value '${secret}'` },
   { kind: "named_value", secret: letters(24), text: (secret) => `[type=extra_forbidden, input_value='${secret}']` },
-  { kind: "encrypted_block", secret: hex(80), text: (secret) => `\$ANSIBLE_VAULT;1.1;AES256\n${secret}` },
+  { kind: "encrypted_block", secret: hex(80), text: (secret) => `$ANSIBLE_VAULT;1.1;AES256\n${secret}` },
   { kind: "private_key", secret: hex(64), text: (secret) => `-----BEGIN OpenVPN Static key V1-----\n${secret}\n-----END` },
   { kind: "private_key", secret: "LS0tLS1CRUdJTi" + letters(80) },
   { kind: "encoded_key", secret: letters(44), text: (secret) => `base64:${secret}` },
