@@ -29,7 +29,9 @@ _DAMAGE_AND_SECRET_KINDS = """
     azure_client_secret databricks_token google_refresh_token cloudflare_key terraform_token mailchimp_key
     airtable_token asana_token discord_token mapbox_token encoded_key password_hash braintree_token url_token
     webhook url_parameter authorization cookie option element stated_secret named_value shell_variable
-    netrc_password piped_password command_password seed_phrase pgpass_password
+    netrc_password piped_password command_password seed_phrase pgpass_password azure_key cluster_token csv_secret
+    database_password encrypted_block encryption_key listed_secret login oauth_code oauth_token one_time_code
+    recovery_code saml_response service_token totp_secret wallet_key wifi_password
     in_source lifecycle private_key anthropic_key openai_key github_token gitlab_token slack_token aws_access_key
     google_key npm_token stripe_key telegram_token jwt bearer basic_auth url_password assignment field
 """
