@@ -134,6 +134,7 @@ function matches(regex, text, from = 0) {
 // Searching for each word would cost more than all else. One pass over the text finds the words of which the rarest three
 // characters occur in it; for most texts there are few.
 const FREQUENT = 'etaoinsrlhdcmufpgwyb":,-_./ 0123456789';
+const IN_EVERY_RECORD = '"tool_name":"tool_call_id":"status":"error":"duration_ms":"payload":"arguments":"result":"exit_code":';
 const MASK = (1 << 15) - 1;
 const LIST_AT = new Uint16Array(MASK + 1); // by a hash of three characters: the number of a list, or 0
 const IS_LISTED = new Uint8Array(MASK + 1); // whether there is one: a smaller table stays in a faster cache
@@ -146,6 +147,7 @@ const BLOCK = 128; // bytes
 
 /** @param {string} text */
 function rarity(text) {
+  if (IN_EVERY_RECORD.includes(text)) return 0;
   return [...text].reduce((sum, character) => sum + (FREQUENT.indexOf(character) + 1 || 2 * FREQUENT.length), 0);
 }
 
