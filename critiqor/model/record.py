@@ -136,6 +136,12 @@ class RunHead(msgspec.Struct, kw_only=True):
         return self.status == "MONITORING" or (self.status == "FINALIZING" and self.cut is None)
 
     @property
+    def has_forged_status(self) -> bool:
+        """Whether somebody else has set the status: it is no transition, or completed without a seal."""
+        is_transition = not self.lifecycle or self.lifecycle[-1].state == self.status
+        return self.seal is None and (not is_transition or self.status == "COMPLETED")
+
+    @property
     def sealed_timeline_bytes(self) -> int | None:
         """How many bytes of OpenClaw's timeline belong to the run; None for all of them.
 

@@ -316,12 +316,14 @@ class _MonitoredRun:
 
     def _describe_next(self) -> str:
         try:
-            status = self._run.head().status
+            head = self._run.head()
         except (CritiqorError, OSError) as error:
             return f"Its record cannot be read: {error}"
-        if status == "MONITORING":
+        if head.status == "MONITORING" or head.has_forged_status:
             return f"Next: critiqor finalize {self._run.id}"
-        return f"{self._run.id} was {status.lower()} while OpenClaw was running; events after that were not recorded."
+        return (
+            f"{self._run.id} was {head.status.lower()} while OpenClaw was running; events after that were not recorded."
+        )
 
     def give_up(self, reason: str) -> None:
         """End the process tree and abort the session, because nothing would record its end."""

@@ -81,7 +81,7 @@ class RunWitness:
         # A finalize that begins now waits until the statement is there, and one that has begun is left alone.
         with exclusive(self._paths.lock_path):
             head = self._head()
-            status = "MONITORING" if head is None else head.status
+            status = "MONITORING" if head is None or head.has_forged_status else head.status
             altered = self._find_altered(self.listener, head, is_recorded=status == "MONITORING")
             self.close()
             if status == "MONITORING" or (head is not None and status != "COMPLETED" and head.cut is None):
@@ -123,6 +123,8 @@ class RunWitness:
         altered += [name for name, digest in self._files().items() if digest != self._digests[name]]
         if is_recorded and is_sealed(self._paths.session_lock_path(self._run.id)):
             altered.append("the lock of session.json")
+        if head is not None and head.has_forged_status:
+            altered.append("the status in the run record")
         slot = None if head is None else head.slot
         if is_recorded and slot_run_id(self._paths, slot) != self._run.id:
             altered.append(self._paths.active_path.name if slot is None else f"{slot}.json")

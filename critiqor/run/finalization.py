@@ -74,7 +74,7 @@ def _finalize(run: Run, observe: Observer | None, contracts: Sequence[Contract])
     paths = run.paths
     _fix_end(run)
     with exclusive(paths.finalize_lock_path(run.id)):
-        if run.head().status != "COMPLETED":
+        if run.head().seal is None:
             record = run.record()
             finalized = _seal_and_diagnose(run, record, observe, contracts)
             with exclusive(paths.lock_path):
@@ -111,8 +111,9 @@ def start_finalizing(run: Run | None, store: RunStore, slot: str | None = None) 
     with exclusive(paths.lock_path):
         run = run or store.run(active_run_id(paths, "finalize", slot))
         head = run.head()
-        _refuse_aborted(head)
-        if head.status == "MONITORING":
+        if not head.has_forged_status:
+            _refuse_aborted(head)
+        if head.status in ("IDLE", "MONITORING") or head.has_forged_status:
             record = run.record()
             records.change_state(record, "FINALIZING", now_ms())
             set_cut(paths, record)

@@ -68,7 +68,8 @@ def abort(run: Run | None, store: RunStore, reason: str, slot: str | None = None
     paths = store.paths
     with exclusive(paths.lock_path):
         run = run or store.run(active_run_id(paths, "abort", slot))
-        if run.head().status == "COMPLETED":
+        head = run.head()
+        if head.status == "COMPLETED" and not head.has_forged_status:
             raise NoActiveSessionError(f"{run.id} is completed", fix=f"critiqor show {run.id}")
         record = run.record()
         if record.status != "ABORTED":

@@ -64,6 +64,13 @@ def python(code: str) -> str:
     return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
 
 
+def status_set_to(status: str) -> str:
+    return python(
+        "import json, os; path = os.environ['CRITIQOR_RUNS_DIR'] + '/run_001.json'; record = json.load(open(path));"
+        f"record['status'] = {status!r}; json.dump(record, open(path, 'w'))"
+    )
+
+
 def test_an_honest_recording_is_confirmed_record_by_record(recording: Recording) -> None:
     diagnosis = recording.play("true")
     witness = diagnosis["evidence"]["witness"]
@@ -99,6 +106,10 @@ ATTACKS = {
         "lifecycle_changed",
     ),
     "the active slot is removed": ("rm $CRITIQOR_RUNS_DIR/active_session.json", "altered"),
+    "the run is called completed": (status_set_to("COMPLETED"), "altered"),
+    "the run is called aborted": (status_set_to("ABORTED"), "altered"),
+    "the run is called idle": (status_set_to("IDLE"), "altered"),
+    "the run is called finalizing": (status_set_to("FINALIZING"), "altered"),
     "the socket is removed": ("rm $CRITIQOR_WITNESS", "altered"),
     "the socket is replaced": (python(SOCKET + "os.unlink(path); fake.bind(path)"), "altered"),
     "the socket is replaced for a moment": (
