@@ -108,10 +108,10 @@ def request_finalize(run: RunReference | None = None, runs_dir: str | Path = DEF
     The default is the active session. A session that is already FINALIZING or COMPLETED is not changed. Return the head
     of the record.
     """
-    from critiqor.run.finalization import start_finalizing
+    from critiqor.run.finalization import begin_finalization
 
     store = RunStore(runs_dir)
-    return _as_dict(start_finalizing(_named_run(run, store), store).head())
+    return _as_dict(begin_finalization(_named_run(run, store), store).head())
 
 
 def finalize_session(

@@ -62,7 +62,7 @@ def finalize(
 
     `observe` is called with every event while it is sealed. `contracts` of a policy are checked by the diagnosis.
     """
-    run = start_finalizing(run, store, slot)
+    run = begin_finalization(run, store, slot)
     for earlier in unfinished_before(run):
         _finalize(earlier, None, contracts)
     _finalize(run, observe, contracts)
@@ -105,7 +105,7 @@ def _fix_end(run: Run) -> None:
             records.save(run.paths, record)
 
 
-def start_finalizing(run: Run | None, store: RunStore, slot: str | None = None) -> Run:
+def begin_finalization(run: Run | None, store: RunStore, slot: str | None = None) -> Run:
     """Begin to finalize a session (default: the active one), unless it is FINALIZING or COMPLETED. Return its run."""
     paths = store.paths
     with exclusive(paths.lock_path):

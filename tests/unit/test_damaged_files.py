@@ -103,7 +103,7 @@ def test_a_broken_active_slot_is_ignored(damage: Callable[[Path], None], runs: R
 def test_a_timeline_that_is_gone_or_no_file_when_it_is_sealed_prevents_nothing(
     damage: Callable[[Path], None], runs: Runs, cli: Cli
 ) -> None:
-    from critiqor.run.finalization import start_finalizing
+    from critiqor.run.finalization import begin_finalization
     from critiqor.run.store import RunStore
 
     run_id = runs.start()
@@ -112,7 +112,7 @@ def test_a_timeline_that_is_gone_or_no_file_when_it_is_sealed_prevents_nothing(
     timeline.parent.mkdir()
     timeline.write_bytes(b"{}\n")
     store = RunStore(runs.folder)
-    start_finalizing(store.run(run_id), store)
+    begin_finalization(store.run(run_id), store)
     damage(timeline)
     assert cli("finalize", "--no-dashboard").code == 0
     assert runs.status(run_id) == "COMPLETED"

@@ -9,7 +9,7 @@ import pytest
 from support import Cli, Runs, attached, recorded
 from timelines import Line, data_of, end, in_order, line, span
 
-from critiqor.run.finalization import start_finalizing
+from critiqor.run.finalization import begin_finalization
 from critiqor.run.store import Run, RunStore
 from critiqor.session import diagnose_run
 from critiqor.storage.seals.verification import verify_run
@@ -53,7 +53,7 @@ def test_a_run_whose_timeline_ends_with_a_huge_line_is_finalized(runs: Runs, run
 def test_a_finalize_that_stopped_at_a_huge_line_can_be_repeated(runs: Runs, run_id: str) -> None:
     timeline_of(runs, run_id).write_bytes(HUGE)
     store = RunStore(runs.folder)
-    start_finalizing(store.run(run_id), store)
+    begin_finalization(store.run(run_id), store)
     assert runs.finalize(run_id)["status"] == "COMPLETED"
 
 

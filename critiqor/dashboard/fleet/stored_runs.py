@@ -16,7 +16,7 @@ from threading import BoundedSemaphore, Lock
 from critiqor.dashboard.data.index_cache import IndexCache
 from critiqor.dashboard.data.run_catalog import RunCatalog
 from critiqor.dashboard.data.run_page_data import RunPageData, StoredPlace
-from critiqor.dashboard.pages.run_addresses import path_segment
+from critiqor.dashboard.web.links import path_segment
 from critiqor.errors import UnknownRunError
 from critiqor.fleet.errors import FleetUnavailableError
 from critiqor.fleet.index.rows import FailureType, IndexedRun

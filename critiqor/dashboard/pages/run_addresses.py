@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import unquote, urlencode
 
+from critiqor.dashboard.web.links import path_segment
 from critiqor.model import Finding
 from critiqor.model.timeline import line_of_id
 
 FINDINGS = 20
 """Number of findings per page."""
-
-
-def path_segment(text: str) -> str:
-    """Quote a text as one segment of the path of an address."""
-    return quote(text, safe="")
 
 
 NO_SESSION = "-"

@@ -15,13 +15,12 @@ from critiqor.dashboard.data.event_kinds import event_name, is_plumbing, kind_of
 from critiqor.dashboard.data.index_cache import IndexCache
 from critiqor.dashboard.data.run_catalog import RunCatalog
 from critiqor.dashboard.data.run_page_data import RunPageData
-from critiqor.dashboard.pages.run_addresses import path_segment
 from critiqor.dashboard.render import formatting as wording
 from critiqor.dashboard.render.event_content import informative_values
 from critiqor.dashboard.render.formatting import layer_name
 from critiqor.dashboard.web.access import Access
 from critiqor.dashboard.web.bind_address import LOOPBACK, BindAddress, resolve_host
-from critiqor.dashboard.web.links import Links
+from critiqor.dashboard.web.links import Links, path_segment
 from critiqor.model.formatting import (
     counted,
     format_cost,

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from markupsafe import Markup, escape
 
-from critiqor.dashboard.pages.run_addresses import path_segment
+from critiqor.dashboard.web.links import path_segment
 
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 _ONLINE = {"nav", "form", "button", "script", "style", "link", "iframe", "img", "object", "embed", "video", "audio"}

@@ -6,6 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 
@@ -107,3 +108,8 @@ def _read(file: Path) -> bytes:
 
 def _digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def path_segment(text: str) -> str:
+    """Quote a text as one segment of the path of an address."""
+    return quote(text, safe="")

@@ -10,7 +10,7 @@ import msgspec
 
 from critiqor.diagnosis.claims.episode import EpisodeCall
 from critiqor.diagnosis.signals.text import decode_json
-from critiqor.diagnosis.signals.tool_calls import likeness_of_calls
+from critiqor.diagnosis.signals.tool_calls import tool_call_likeness
 
 _PATHS = frozenset(("path", "file", "file_path", "filepath", "filename", "target_file"))
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(?!\s*:)')
@@ -42,7 +42,7 @@ def have_same_target(one: str, other: str) -> bool:
     """Return whether the arguments of two calls name the same thing: none that identifies something differs."""
     first, second = decoded_arguments(one), decoded_arguments(other)
     if first is None or second is None:
-        return likeness_of_calls(one, other) >= MIN_LIKENESS
+        return tool_call_likeness(one, other) >= MIN_LIKENESS
     shared = [(name, first[name], second[name]) for name in sorted(first.keys() & second.keys())]
     if not shared:
         # A call that was corrected to the form that its tool wants has other names for the same values.
@@ -64,7 +64,7 @@ def _is_same(name: str, left: object, right: object) -> bool:
     if _is_part(left, right):
         return True
     is_content = name.lower() in _CONTENT or max(len(left), len(right)) > _MAX_IDENTITY
-    return is_content and likeness_of_calls(left, right) >= MIN_LIKENESS
+    return is_content and tool_call_likeness(left, right) >= MIN_LIKENESS
 
 
 def _is_part(one: str, other: str) -> bool:

@@ -20,7 +20,7 @@ from critiqor.diagnosis.claims.language import Language, normalize
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import values_in, word_numbers
 from critiqor.diagnosis.conduct.lapse import Lapse
-from critiqor.diagnosis.conduct.wording import asks, content_stems, request_language, requests, says, says_somehow
+from critiqor.diagnosis.conduct.wording import asks, content_stems, requests, says, says_somehow, wording_language
 from critiqor.diagnosis.hazards.words import words
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -158,7 +158,7 @@ def _is_reason(episode: Episode, stance: Stance, asking: list[Stance]) -> bool:
 def _questions_for_leave(episode: Episode, speech: Speech) -> list[Stance]:
     """Return the statements at the end of an answer that ask the user whether to do something."""
     last = speech.stances[-LAST_STATEMENTS:]
-    known = (speech.language, request_language(episode))  # a short question may look like another language
+    known = (speech.language, wording_language(episode))  # a short question may look like another language
     return [one for one in last if any(says_somehow(each, "asks_leave", one.lowered) for each in known)]
 
 
@@ -166,7 +166,7 @@ def _stopped_midway(episode: Episode, answer: EpisodeText) -> Lapse | None:
     """Return that the agent did a part, says so, and asks whether to go on, although all was wanted at once."""
     if not episode.calls or not words("proceed").may_be_within(answer.text):
         return None
-    language = request_language(episode)
+    language = wording_language(episode)
     wants_all = language is not None and language.vocabulary.mentions("totality", requests(episode).lower())
     if not (asks(episode, "granted") or (wants_all and not asks(episode, "plan_wanted"))):
         return None
@@ -412,7 +412,7 @@ def _unseen(episode: Episode, items: Items, missing: list[str]) -> list[str]:
 
 def _asks_to_go_on(episode: Episode, speech: Speech) -> bool:
     """Return whether the agent stopped in the middle to ask for leave, although everything was wanted."""
-    language = request_language(episode)
+    language = wording_language(episode)
     wants_all = language is not None and language.vocabulary.mentions("totality", requests(episode).lower())
     asks = any(says(speech.language, "asks_leave", stance.lowered) for stance in speech.stances)
     return asks and wants_all
@@ -422,7 +422,7 @@ def _lists(episode: Episode) -> Iterator[Items]:
     """Yield the lists of items that the user wants to have dealt with: by name, by their number, or all in a folder."""
     yield from requested_items(episode)
     request = requests(episode)
-    language = request_language(episode)
+    language = wording_language(episode)
     values = [*values_in(request, language), *word_numbers(request, language)]
     counts = {value.number for value in values if value.readings}
     wants_all = language is not None and language.vocabulary.mentions("totality", request.lower())

@@ -22,14 +22,14 @@ def requests(episode: Episode) -> str:
     return episode.request[:MAX_REQUEST]
 
 
-def request_language(episode: Episode) -> Language | None:
+def wording_language(episode: Episode) -> Language | None:
     """Return the language of the wording of a request; of one that is too short to say, that of the answer."""
     return episode.request_language or episode.language
 
 
 def asks(episode: Episode, name: str) -> bool:
     """Return whether the request of an episode contains an entry of a list of `conduct`."""
-    return says_somehow(request_language(episode), name, requests(episode))
+    return says_somehow(wording_language(episode), name, requests(episode))
 
 
 def says_somehow(language: Language | None, name: str, text: str) -> bool:

@@ -12,7 +12,7 @@ from critiqor.diagnosis.drafts.merging import MAX_PAST, PastDrafts
 from critiqor.diagnosis.loops.cascades import Cascades, Streak, is_code
 from critiqor.diagnosis.loops.common_causes import CauseGroup, CommonCauses
 from critiqor.diagnosis.signals.text import words
-from critiqor.diagnosis.signals.tool_calls import does_nothing, likeness_of_calls
+from critiqor.diagnosis.signals.tool_calls import does_nothing, tool_call_likeness
 from critiqor.model import CausalStep, Severity
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -179,14 +179,15 @@ def _resolves(call: ToolCall, streak: Streak, index: int) -> bool:
     if call.same_call == last.same_call:
         return True
     return (
-        index - streak.index <= MAX_CALLS_TO_FIX and likeness_of_calls(call.arguments, last.arguments) >= MIN_SIMILARITY
+        index - streak.index <= MAX_CALLS_TO_FIX
+        and tool_call_likeness(call.arguments, last.arguments) >= MIN_SIMILARITY
     )
 
 
 def _is_same_attempt(before: ToolCall, call: ToolCall) -> bool:
     """Return whether a call is nearly identical to the previous one."""
     comparable = call.same_output == before.same_output or len(words(call.arguments)) >= MIN_COMPARABLE_WORDS
-    return comparable and likeness_of_calls(call.arguments, before.arguments) >= MIN_SIMILARITY
+    return comparable and tool_call_likeness(call.arguments, before.arguments) >= MIN_SIMILARITY
 
 
 def _draft(run: AgentRun, streak: Streak) -> Draft:

@@ -13,7 +13,7 @@ from critiqor.diagnosis.drafts.draft import Draft
 from critiqor.diagnosis.signals.admissions import admits_failure
 from critiqor.diagnosis.signals.errors import reports_absence, reports_already_done
 from critiqor.diagnosis.signals.text import words
-from critiqor.diagnosis.signals.tool_calls import does_nothing, likeness_of_calls, runs_commands
+from critiqor.diagnosis.signals.tool_calls import does_nothing, runs_commands, tool_call_likeness
 from critiqor.model import CausalStep
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
@@ -81,12 +81,12 @@ class _Failure:
         if self.is_lookup and (call.kind in _READING or (self.is_resolved_by_tool and call.tool == failed.tool)):
             return True  # another lookup found something
         comparable = call.tool == failed.tool and call.is_test == failed.is_test
-        if comparable and likeness_of_calls(call.arguments, failed.arguments) >= MIN_SIMILARITY:
+        if comparable and tool_call_likeness(call.arguments, failed.arguments) >= MIN_SIMILARITY:
             return True
         if comparable and _is_part(failed.arguments, call.arguments):
             return True
         is_alike = call.kind == failed.kind and call.kind in _DEEDS and not runs_commands(call.tool)
-        if is_alike and likeness_of_calls(call.arguments, failed.arguments) >= MIN_SIMILARITY_OF_TOOLS:
+        if is_alike and tool_call_likeness(call.arguments, failed.arguments) >= MIN_SIMILARITY_OF_TOOLS:
             return True  # another tool did the same with the same things
         # The file that could not be changed, or that the error names, was changed by another call.
         return call.kind in (Kind.CHANGE, Kind.COMMAND) and any(file in call.arguments for file in self.files)

@@ -51,7 +51,7 @@ def meaning_of_answer(tool: str, arguments: str, text: str, reported_failure: bo
     kind = kind_of(tool, arguments)
     parts = words_of_tool(tool)
     is_lookup = kind is Kind.LOOKUP and (parts.isdisjoint(_PROCESS_WORDS) or not parts.isdisjoint(_LIST_WORDS))
-    is_lookup = is_lookup or (kind is Kind.OTHER and not changes_something(tool, arguments))
+    is_lookup = is_lookup or (kind is Kind.OTHER and not app_tool_changes(tool, arguments))
     value = decoded(text)
     if value is None and text.lstrip()[:1] == "<":
         value = leaves_of_xml(text)
@@ -70,7 +70,7 @@ def meaning_of_answer(tool: str, arguments: str, text: str, reported_failure: bo
     return said
 
 
-def changes_something(tool: str, arguments: str) -> bool:
+def app_tool_changes(tool: str, arguments: str) -> bool:
     """Return whether a tool with unknown words changes something: `train_reserve` does, `sprint_board` does not."""
     return _has_verb(words_of_tool(tool)) or any(
         _has_verb(words_of_tool(found)) for found in _ACTION.findall(arguments)

@@ -250,7 +250,7 @@ def _values(arguments: str) -> str:
     return _FORM.sub(" ", arguments)
 
 
-def likeness_of_calls(one: str, other: str) -> float:
+def tool_call_likeness(one: str, other: str) -> float:
     """Return how alike two tool calls are: the share of the words of their arguments in common, from 0 to 1."""
     return likeness(_values(one), _values(other))
 

@@ -24,7 +24,7 @@ from critiqor.diagnosis.claims.language import normalize, small_words
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.claims.values import word_numbers
 from critiqor.diagnosis.signals.text import stems, tokens
-from critiqor.diagnosis.signals.tool_calls import likeness_of_calls, words_of_tool
+from critiqor.diagnosis.signals.tool_calls import tool_call_likeness, words_of_tool
 from critiqor.model.formatting import counted
 from critiqor.model.sanitize import excerpt
 
@@ -115,7 +115,7 @@ def _is_seen_done(episode: Episode, items: Items, missing: list[str]) -> bool:
         return False
     for call in episode.calls:
         is_again = call.order > items.order and call.tool == items.call.tool and not call.has_effect
-        if is_again and likeness_of_calls(call.arguments, items.call.arguments) >= MIN_LIKENESS:
+        if is_again and tool_call_likeness(call.arguments, items.call.arguments) >= MIN_LIKENESS:
             return not any(name.lower() in call.lowered for name in missing)
     return False
 

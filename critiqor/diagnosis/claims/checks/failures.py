@@ -22,7 +22,7 @@ from critiqor.diagnosis.claims.outcomes.series import calls_missing_in_series
 from critiqor.diagnosis.claims.speech import Speech, Stance
 from critiqor.diagnosis.signals.errors import error_line
 from critiqor.diagnosis.signals.text import stems, tokens
-from critiqor.diagnosis.signals.tool_calls import likeness_of_calls
+from critiqor.diagnosis.signals.tool_calls import tool_call_likeness
 from critiqor.model import ClaimKind, Severity
 from critiqor.model.sanitize import excerpt, quotation
 from critiqor.spans.calls import Kind
@@ -53,7 +53,7 @@ def check_failures(episode: Episode) -> list[CheckedClaim]:
         if is_disclosed(episode, call, answer):
             admitted.append(call)
             continue
-        if any(likeness_of_calls(call.arguments, other.arguments) >= MIN_LIKENESS for other in admitted):
+        if any(tool_call_likeness(call.arguments, other.arguments) >= MIN_LIKENESS for other in admitted):
             continue  # another attempt at what is admitted
         disclosing = [text for text in later if text is not answer and is_disclosed(episode, call, text)]
         if _is_taken_back(episode, call) or is_reported_instead(episode, call, answer):

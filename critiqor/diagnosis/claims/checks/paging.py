@@ -14,7 +14,7 @@ from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.claims.values import values_in, word_numbers
 from critiqor.diagnosis.signals.text import decode_json
-from critiqor.diagnosis.signals.tool_calls import likeness_of_calls
+from critiqor.diagnosis.signals.tool_calls import tool_call_likeness
 from critiqor.model.sanitize import quotation
 from critiqor.spans.calls import Kind
 
@@ -101,7 +101,7 @@ def _goes_on(later: EpisodeCall, call: EpisodeCall) -> bool:
     """Return whether a later call asks the same source: that one shows whether something is left."""
     if later.tool != call.tool:
         return False
-    return not call.line or likeness_of_calls(later.line, call.line) >= MIN_LIKENESS
+    return not call.line or tool_call_likeness(later.line, call.line) >= MIN_LIKENESS
 
 
 def _remainder(call: EpisodeCall) -> _Remainder | None:

@@ -31,7 +31,7 @@ _MAY_BE_CAMEL = re.compile(r"[A-Z](?<=[a-z].)")
 _CAMEL = re.compile(r"\b[a-z]+[A-Z]\w+\b|\b\w+_\w+\b")
 
 
-def named_targets(request: str) -> list[str]:
+def targets_in_request(request: str) -> list[str]:
     """Return the names in a request that leave no doubt: files, addresses, channels, branches, versions, code."""
     found = [
         value.text
@@ -54,7 +54,7 @@ def check_targets(episode: Episode, evidence: Evidence) -> list[CheckedClaim]:
     if answer is None or not episode.calls or not evidence.is_complete:
         return []
     claims = list(_unused_numbers(episode, answer, evidence))
-    for name in named_targets(episode.request[:MAX_REQUEST]):
+    for name in targets_in_request(episode.request[:MAX_REQUEST]):
         if _is_seen(name.lower(), evidence.seen):
             continue
         for stance in episode.speech(answer).stances:
@@ -77,7 +77,7 @@ def _unused_numbers(episode: Episode, answer: EpisodeText, evidence: Evidence) -
     used = "\n".join(call.arguments for call in episode.calls if call.has_effect).lower()
     for match in numbers:
         before, after = _SENTENCE.split(request[: match.start()])[-1], _SENTENCE.split(request[match.end() :])[0]
-        if not any(name.lower() in used for name in named_targets(f"{before} {after}")):
+        if not any(name.lower() in used for name in targets_in_request(f"{before} {after}")):
             continue
         near = f"{_SEGMENT.split(before)[-1]} {_SEGMENT.split(after)[0]}"
         words = stems({word for word in tokens(near) if len(word) >= MIN_STEM} - small_words())

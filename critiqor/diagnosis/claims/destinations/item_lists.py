@@ -10,7 +10,7 @@ from itertools import takewhile
 import msgspec
 
 from critiqor.diagnosis.claims.call_arguments import named_values, path_of
-from critiqor.diagnosis.claims.checks.targets import AND, named_targets
+from critiqor.diagnosis.claims.checks.targets import AND, targets_in_request
 from critiqor.diagnosis.claims.episode import Episode, EpisodeCall
 from critiqor.diagnosis.signals.text import decode_json
 from critiqor.spans.calls import Kind
@@ -50,7 +50,7 @@ def requested_items(episode: Episode) -> Iterator[Items]:
     """Yield the lists of names in the request: addresses, files, ids, and names in a row."""
     for request in episode.requests:
         text = request.text[:MAX_REQUEST]
-        found = named_targets(text)
+        found = targets_in_request(text)
         for kind in (_ADDRESS, _FILE, _MACHINE):
             names = [name for name in found if kind.fullmatch(name)] or kind.findall(text)
             if MIN_ITEMS <= len(set(names)) <= MAX_ITEMS:

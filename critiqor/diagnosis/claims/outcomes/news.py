@@ -13,7 +13,7 @@ from critiqor.diagnosis.claims.language import Language
 from critiqor.diagnosis.claims.outcomes.parts import says_bad_news
 from critiqor.diagnosis.claims.outcomes.troubled_rows import ERROR_VALUE, row_of, state_of_rest
 from critiqor.diagnosis.results import Meaning
-from critiqor.diagnosis.results.app_answers import changes_something
+from critiqor.diagnosis.results.app_answers import app_tool_changes
 from critiqor.diagnosis.results.command_results import plan_of
 from critiqor.diagnosis.results.json_answers import decoded, meaning_of_json, states_of
 from critiqor.diagnosis.results.meaning_struct import MAX_QUOTE
@@ -161,7 +161,7 @@ def _shown(calls: list[EpisodeCall], language: Language | None) -> dict[int, Epi
     for number, call in enumerate(calls):
         if call.line:
             continue
-        is_unclear = call.kind is Kind.OTHER and not changes_something(call.tool, call.arguments)
+        is_unclear = call.kind is Kind.OTHER and not app_tool_changes(call.tool, call.arguments)
         if call.has_effect and not (is_unclear and owners.of_look(call) is not None):
             has_effects = True
             owners.add(call, number)

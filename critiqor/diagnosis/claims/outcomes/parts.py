@@ -24,7 +24,7 @@ from critiqor.diagnosis.claims.outcomes.troubled_rows import (
 )
 from critiqor.diagnosis.claims.speech import Speech
 from critiqor.diagnosis.results import Meaning
-from critiqor.diagnosis.results.app_answers import changes_something
+from critiqor.diagnosis.results.app_answers import app_tool_changes
 from critiqor.diagnosis.results.command_results import plan_of
 from critiqor.diagnosis.results.json_answers import decoded, states_of
 from critiqor.diagnosis.results.json_items import item_name, names_of
@@ -65,7 +65,7 @@ def _may_have_parts(call: EpisodeCall) -> bool:
     if call.line:
         # If the output of a program is understood, what that says as a whole counts.
         return call.meaning.rule in ("", "exit_code") and not plan_of(call.line).reads_only
-    return call.kind is not Kind.OTHER or changes_something(call.tool, call.arguments)
+    return call.kind is not Kind.OTHER or app_tool_changes(call.tool, call.arguments)
 
 
 def says_bad_news(language: Language | None, text: str) -> bool:

@@ -45,7 +45,7 @@ def changed_limits(old: str, new: str) -> list[MovedLimit]:
     return found
 
 
-def changed_settings(old: str, new: str) -> Iterator[MovedLimit]:
+def eased_limits(old: str, new: str) -> Iterator[MovedLimit]:
     """Yield the limits that were changed in a configuration so that they are easier to meet."""
     for before, after in _pairs(old, new):
         for was, now, place in _differences(before, after):

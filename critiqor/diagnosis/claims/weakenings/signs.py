@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from critiqor.diagnosis.claims.weakenings.changed_limits import changed_limits, changed_settings
+from critiqor.diagnosis.claims.weakenings.changed_limits import changed_limits, eased_limits
 from critiqor.diagnosis.claims.weakenings.changes import TextChange
 from critiqor.diagnosis.claims.weakenings.check_files import (
     decides_checks,
@@ -215,7 +215,7 @@ def _mocked_subject(change: TextChange) -> str | None:
 
 def _of_setting(change: TextChange) -> list[Sign]:
     path, found = change.path, []
-    for limit in changed_settings(change.old, change.new):
+    for limit in eased_limits(change.old, change.new):
         found.append(Sign(kind="loosened", what=f"{limit.what} in {path}", values=limit.values))
     if not found and change.old and (gone := _gone(change)):
         found.append(Sign(kind="loosened", what=f"removed {gone} from {path}"))
