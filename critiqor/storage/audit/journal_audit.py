@@ -36,7 +36,9 @@ class JournalAudit:
         self._statement = statement
         self._closings = {closing.writer: closing for closing in closings}
         self._required = statement.required if statement is not None else None
-        self._known = {one.writer: _Recorder(one) for one in statement.recorders} if statement is not None else {}
+        is_guard = statement is not None and statement.since is not None
+        recorders = statement.recorders if statement is not None else ()
+        self._known = {one.writer: _Recorder(one, began_before=is_guard) for one in recorders}
         self._unknown: set[str] = set()
         self._facts = WitnessFacts(is_missing=is_missing)
 
@@ -52,12 +54,13 @@ class JournalAudit:
             self._unknown.add(writer)
             self._note(event_id)
             return
-        how = recorder.compare(sequence, data.strip())
+        is_covered = self._statement.covers(_time_of(event_id))
+        how = recorder.compare(sequence, data.strip(), is_covered=is_covered)
         if how == "changed":
             self._facts.changed += 1
             self._note(event_id)
         elif how == "unreported":
-            self._facts.unreported += self._statement.covers(_time_of(event_id))
+            self._facts.unreported += is_covered
         elif how == "inserted":
             self.observe_repeated(event_id)
 
@@ -135,14 +138,19 @@ class JournalAudit:
 class _Recorder:
     """The records of one recorder."""
 
-    def __init__(self, statement: RecorderStatement) -> None:
+    def __init__(self, statement: RecorderStatement, *, began_before: bool) -> None:
+        """`began_before`: it wrote records before it could report any."""
         self.statement = statement
         self._seen = bytearray(statement.produced)
         self._unreported = 0
         self._without_digest = 0
-        """Records in the journal whose digest is not known."""
+        """Records in the journal whose digest is not known, although they had to be reported."""
+        self._not_covered = 0
+        """Those that did not have to be."""
+        self._first_reported = self._leading_gap() if began_before else 0
 
-    def compare(self, sequence: int, data: bytes) -> str:
+    def compare(self, sequence: int, data: bytes, *, is_covered: bool) -> str:
+        """Return how a record compares with its report; `is_covered`: whether there had to be one."""
         place = sequence - 1
         if place == self.statement.produced + self._unreported and not self.statement.has_ended:
             # The report of a recorder that was killed, or that goes on without the monitor, did not arrive.
@@ -155,9 +163,17 @@ class _Recorder:
         if digests is None:
             return "same"
         expected = self._expected(digests, place)
-        self._without_digest += expected == _ABSENT
+        if expected == _ABSENT:
+            is_covered = is_covered and place >= self._first_reported
+            self._without_digest += is_covered
+            self._not_covered += not is_covered
         # A write that failed can have reached the disk all the same.
         return "same" if expected in (_ABSENT, digest_of(data)) else "changed"
+
+    def _leading_gap(self) -> int:
+        """Return how many records there were before the first one with a report."""
+        digests, produced = self.statement.digests or b"", self.statement.produced
+        return next((place for place in range(produced) if self._expected(digests, place) != _ABSENT), produced)
 
     def not_confirmed(self) -> int:
         """Return how many records of the journal may be anything, because their reports did not reach the monitor."""
@@ -165,7 +181,7 @@ class _Recorder:
             return 0
         digests = self.statement.digests or b""
         unknown = sum(self._expected(digests, place) == _ABSENT for place in range(self.statement.produced))
-        return min(self._without_digest, max(0, unknown - self.statement.lost))
+        return min(self._without_digest, max(0, unknown - self._not_covered - self.statement.lost))
 
     @staticmethod
     def _expected(digests: bytes, place: int) -> bytes:
