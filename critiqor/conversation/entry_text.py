@@ -51,7 +51,7 @@ def _reason(payload: dict[str, Any], event: Event | None = None) -> str:
 
 
 def call_title(arguments: object) -> str:
-    """Return the text of a tool call on one line: what it does."""
+    """Return a one-line description of a tool call."""
     if isinstance(arguments, dict):
         for name in SPEAKING_ARGUMENTS:
             if isinstance(arguments.get(name), str) and arguments[name]:

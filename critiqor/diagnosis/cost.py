@@ -47,7 +47,7 @@ class Ledger:
     """Adds up the usage of every model call: in total, by model, by agent run and by session."""
 
     def __init__(self, *, lists_turns: bool = True) -> None:
-        """Without `lists_turns`, agent runs are not told apart, and nothing is kept of them."""
+        """Without `lists_turns`, the usage of single agent runs is not kept."""
         self._lists_turns = lists_turns
         self._total = Usage()
         self._models: dict[tuple[str | None, str | None], ModelUsage] = {}

@@ -121,12 +121,12 @@ def diagnosis_path(seal: str, rule_set: str) -> str:
 
 
 def rule_set_order(rule_set: str) -> tuple[int, ...]:
-    """Return a key that sorts the rule sets of manifests by age, the oldest first; one that is none comes first."""
+    """Return a key that sorts the rule sets of manifests by age, the oldest first; an invalid one comes first."""
     return tuple(map(int, rule_set.split("."))) if RULE_SET.fullmatch(rule_set) else ()
 
 
 def seal_digits(seal: str) -> str:
-    """Return the hexadecimal digits of the seal in a manifest. Raise `ValueError` if it is none."""
+    """Return the hexadecimal digits of the seal in a manifest. Raise `ValueError` if it is not a seal."""
     if not _DIGEST.fullmatch(seal):
         raise ValueError(f"{seal!r} is no digest of sealed evidence")
     return seal.removeprefix("sha256:")

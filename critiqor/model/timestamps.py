@@ -38,7 +38,7 @@ def ms_from_iso(text: str) -> int | None:
 
 
 def plain_seconds(text: str | None) -> float | None:
-    """Return a number of seconds; None if the text is none."""
+    """Return a number of seconds; None if the text is not a number."""
     try:
         number = float(text or "")
     except ValueError:

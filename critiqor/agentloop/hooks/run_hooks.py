@@ -1,4 +1,4 @@
-"""Plugin hooks of a run and its attempts: what they are told, and what their decisions mean for the run."""
+"""Plugin hooks of a run and its attempts: what they receive, and what their decisions mean for the run."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class RunRecording:
         return self._journal is journal
 
     def move(self, journal: JournalWriter) -> None:
-        """Write its further records into another journal."""
+        """Write all further records to another journal."""
         self._journal = journal
 
     @_guarded

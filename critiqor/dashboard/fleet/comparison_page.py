@@ -20,7 +20,7 @@ class FleetComparisonPage:
         self._fleet = fleet
 
     def page(self, request: Request) -> Response:
-        """Show two runs side by side, the older one first."""
+        """Return the page that compares two runs, the older one first."""
         viewer = self._site.user(request)
         index = self._fleet.index(viewer)
         rows = [find_indexed(index, name) for name in picked_runs(request)]

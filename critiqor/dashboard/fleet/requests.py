@@ -48,7 +48,7 @@ def query_of(filters: dict[str, str], limit: int, offset: int = 0) -> RunQuery:
 
 
 def day_ms(text: str | None, days_later: int = 0) -> int | None:
-    """Return when the day that a request names begins in UTC, in milliseconds since 1970; None if it is none."""
+    """Return when the day that a request names begins in UTC, in milliseconds since 1970; None for any other text."""
     try:
         day = date.fromisoformat(text or "") + timedelta(days=days_later)
     except (ValueError, OverflowError):

@@ -46,7 +46,7 @@ class ComparisonPage:
         self._site = site
 
     def page(self, request: Request) -> Response:
-        """Show two runs side by side, the older one first."""
+        """Return the page that compares two runs, the older one first."""
         viewer = self._site.user(request)
         views = [self._site.catalog.open(run_id, viewer) for run_id in picked_runs(request)]
         return show_comparison(self._site, request, *(RunPageData(view, self._site.indexes) for view in views))
@@ -61,7 +61,7 @@ def picked_runs(request: Request) -> tuple[str, str]:
 
 
 def show_comparison(site: Site, request: Request, one: RunPageData, other: RunPageData) -> Response:
-    """Show two runs side by side, the older one first."""
+    """Return the page that compares two runs, the older one first."""
     sides = sorted((one, other), key=lambda side: side.view.head.timestamps.created_at)
     before, after = (side.view for side in sides)
     first, second = (msgspec.structs.replace(side.view.require_diagnosis(), run_id=_name(side)) for side in sides)

@@ -48,7 +48,7 @@ MAX_WORDS_BETWEEN = 2
 
 
 def tells_repetition(text: str) -> bool:
-    """Return whether a text speaks of a repetition, that something was done twice; `once` or `not twice` is none."""
+    """Return whether a text speaks of a repetition, that something was done twice; not `once` or `not twice`."""
     lowered = _CHECKED.sub("", normalize(text))
     has_word, has_number = _WORDS.mentions("twice", lowered), _WORDS.mentions("two", lowered)
     if not (has_word or has_number):

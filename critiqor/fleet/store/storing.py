@@ -71,7 +71,7 @@ def store_run(run: Run, store: FleetStore, settings: FleetSettings) -> StoredRun
 
 
 def _host_of(run: Run, settings: FleetSettings, content: Content) -> str:
-    """Return the host of a run: that of its machine if it was pulled. Raise `FleetError` if it may not be told."""
+    """Return the host of a run: that of its machine if it was pulled. Raise `FleetError` if it must stay private."""
     if (origin := read_origin(run)) is None:
         return host_id(settings, content)
     if content == "structure":

@@ -226,7 +226,7 @@ def audit_of(paths: SessionPaths, record: SessionRecord) -> JournalAudit:
 
 
 def _closings(paths: SessionPaths, record: SessionRecord) -> list[ClosingRecord]:
-    """Return the closing records of recorders that had ended when the end of the evidence was fixed."""
+    """Return the closing records of recorders that ended before the cut-off of the evidence."""
     began = [ms_from_iso(step.timestamp) for step in record.lifecycle if step.state in ("FINALIZING", "ABORTED")]
     fixed_at = record.cut.fixed_at if record.cut is not None else None
     limit = ms_from_iso(fixed_at) if fixed_at is not None else began[0] if began else None

@@ -66,7 +66,7 @@ def _version(connection: psycopg.Connection[Any]) -> int:
 
 
 def address_of(url: str) -> str:
-    """Return the address of a database to migrate, without password and options. Raise `UsageError` if it is none."""
+    """Return the address of a database to migrate, without its password. Raise `UsageError` if it is invalid."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
